@@ -159,6 +159,7 @@ INSTALLED_APPS = [
     "memadmin.runs",
     "sessions_app",
     "memories_app",
+    "memadmin.retention",
     "memadmin.deploy",
     "memadmin.demo",
     "memadmin.accounts.apps.RawEditsConfig",

@@ -13,6 +13,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("audit/", include("memadmin.audit.urls")),
     path("help/", include("memadmin.web.help.urls")),
+    path("holds/", include("memadmin.retention.urls")),
     path("memories/", include("memories_app.urls")),
     path("runs/", include("memadmin.runs.urls")),
     path("reviews/", include("memories_app.review.urls")),

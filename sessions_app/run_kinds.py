@@ -96,7 +96,10 @@ class PurgeKind(RunKind):
     title = "Purge"
     unit = "sessions"
     counters = purging.COUNTERS
-    sentences = {purging.BUSY: "An agent kept the session locked. Start another purge."}  # noqa: RUF012
+    sentences = {  # noqa: RUF012
+        purging.BUSY: "An agent kept the session locked. Start another purge.",
+        purging.HELD: "The session is under a legal hold. Start another purge when the hold is released.",
+    }
 
     def work(self, lease: Lease) -> None:
         purging.work(lease)

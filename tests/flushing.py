@@ -27,7 +27,13 @@ WHERE tgfoid = to_regprocedure('memadmin_refuse_change()')
 """
 
 # Each before those that refer to it.
-FROM_MIGRATIONS = ["django_content_type", "auth_permission", "auth_group", "auth_group_permissions"]
+FROM_MIGRATIONS = [
+    "django_content_type",
+    "auth_permission",
+    "auth_group",
+    "auth_group_permissions",
+    "retention_holdlock",
+]
 
 PAGES_OF_A_NEW_TABLE = 10
 """For so many the planner takes any table that was never vacuumed or analyzed and has fewer."""

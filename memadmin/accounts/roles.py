@@ -40,6 +40,8 @@ UNGUARDED = frozenset(LOG)
 
 RUNS = ["runs.view_run", "runs.control_run"]
 
+HOLDS = ["retention.view_hold", "retention.place_hold", "retention.release_hold"]
+
 ROLES: dict[str, list[str]] = {
     "support": SUPPORT,
     "reviewer": [*READ, *REVIEW],
@@ -54,6 +56,7 @@ ROLES: dict[str, list[str]] = {
         "sessions_app.mark_sensitive",
         "sessions_app.redact_content",
         *RUNS,
+        *HOLDS,
     ],
     "auditor": LOG,
     "administrator": [

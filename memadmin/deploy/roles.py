@@ -155,6 +155,8 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "procrastinate_jobs": CHANGE,
         "procrastinate_periodic_defers": (),
         "procrastinate_workers": READ,
+        "retention_holdlock": (),
+        "retention_legalhold": CHANGE,
         "sessions_app_fenceoutbox": READ,
         "sessions_app_subject": CHANGE,
     },
@@ -178,6 +180,9 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "auth_user": (),
         "django_session": ("DELETE",),
         "memories_app_memoryversion": ("SELECT", "UPDATE", "DELETE"),
+        # Changed by triggers with the rights of their owner.
+        "retention_holdlock": (),
+        "retention_legalhold": READ,
     },
 }
 """Rights of the application where they are fewer than to read and change every row."""

@@ -10,18 +10,24 @@ from memadmin import audit
 from memories_app import audit_events
 from memories_app.audit_events import EraseReason
 from memories_app.models import Memory, MemoryVersion
-from memories_app.services.refusals import ErasedAlready, StillRead
+from memories_app.services.refusals import ErasedAlready, StillRead, UnderHold
+from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
 
 
 @transaction.atomic
 def erase_version(version: MemoryVersion, *, by: User, reason: EraseReason) -> MemoryVersion:
-    """Erases the text of a version, also for recalls that used it. Raises StillRead and ErasedAlready."""
+    """Erases the text of a version, also for recalls that used it. Raises StillRead, ErasedAlready and UnderHold."""
     memory = Memory.objects.select_for_update(of=["self"]).defer("embedding", "words").get(pk=version.memory_id)
     version = MemoryVersion.objects.select_for_update().get(pk=version.pk)
     if version.erased_at:
         raise ErasedAlready(memory)
     if version.number == memory.version:
         raise StillRead(memory)
+    sources = memory.evidence.exclude(record_id=None).values_list("record_id", flat=True)
+    try:
+        check_deletion(records=list(sources), subjects=[memory.subject_id] if memory.subject_id else ())
+    except DeletionRefused as refused:
+        raise UnderHold(memory, str(refused)) from refused
     counters = {"version": version.number}
     audit.record(
         audit_events.VERSION_ERASED,

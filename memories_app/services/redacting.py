@@ -26,7 +26,9 @@ from sessions_app.models import Redaction
 from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.redaction import TextToRedact
 from sessions_app.redaction.derived_copies import redacts_copies
+from sessions_app.redaction.sessions import LeftReason
 from sessions_app.redaction.text_to_redact import LEAST_CHARACTERS, MOST_CHARACTERS
+from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
 from sessions_app.timeline.markers import MARKER
 
 LONGEST_NOTE = 1_000
@@ -64,14 +66,20 @@ def redact_what_was_learned(
     )
     for memory_id in list(scope.memories().values_list("pk", flat=True)):
         with lease.chunk() as run:
-            run.count(copies=redact_memory(memory_id, scope, redaction, wanted))
+            try:
+                run.count(copies=redact_memory(memory_id, scope, redaction, wanted))
+            except DeletionRefused:
+                run.add_exception(LeftReason.HELD.value)
     with lease.chunk() as run:
-        run.count(copies=redact_signals(scope, redaction, wanted))
+        try:
+            run.count(copies=redact_signals(scope, redaction, wanted))
+        except DeletionRefused:
+            run.add_exception(LeftReason.HELD.value)
 
 
 @transaction.atomic
 def redact_memory(memory_id: UUID, scope: Scope, redaction: Redaction, wanted: TextToRedact | None) -> bool:
-    """Redacts a memory; returns whether anything was removed."""
+    """Redacts a memory; returns whether anything was removed. Raises DeletionRefused."""
     memory = Memory.objects.select_for_update(of=["self"]).defer("embedding", "words").get(pk=memory_id)
     evidence = [one for one in memory.evidence.all() if is_meant(one, scope, wanted)]
     # Of an item that loses its whole text only the quotes are known.
@@ -85,6 +93,8 @@ def redact_memory(memory_id: UUID, scope: Scope, redaction: Redaction, wanted: T
     says_so = any(contains_text(text, f"{memory.statement}\n{memory.key}", memory.data) for text in texts)
     if not (evidence or versions or notes or says_so):
         return False
+    sources = {one.record_id for one in evidence if one.record_id}
+    check_deletion(records=sources, subjects=[memory.subject_id] if memory.subject_id else ())
     counters = {"quotes": len(evidence), "versions": len(versions), "notes": len(notes), "changed": int(says_so)}
     audit.record(
         audit_events.MEMORY_REDACTED,
@@ -141,13 +151,17 @@ def redact_signals(scope: Scope, redaction: Redaction, wanted: TextToRedact | No
         signal
         for signal in Signal.objects.filter(scope.of_items() | about)
         .exclude(text="")
-        .only("item_id", "text")
+        .only("item_id", "text", "record_id", "subject")
         .iterator()
         if (wanted.is_in(signal.text) if wanted else signal.item_id == scope.item_id)
     ]
     if not found:
         return 0
     with transaction.atomic():
+        check_deletion(
+            records={signal.record_id for signal in found if signal.record_id},
+            subjects={signal.subject_id for signal in found if signal.subject_id},
+        )
         audit.record(
             audit_events.SIGNALS_REDACTED,
             by=redaction.requested_by,

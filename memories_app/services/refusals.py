@@ -42,6 +42,10 @@ class ErasedAlready(Overtaken):
         super().__init__(memory, "The text of this version is already erased.")
 
 
+class UnderHold(MemoryActionRefused):
+    """The memory must be kept; the message says why."""
+
+
 class Unproposable(MemoryActionRefused):
     """An invalid memory: its text or another value."""
 

@@ -36,6 +36,7 @@ from sessions_app import registry
 from sessions_app.admin.listing import OfOne, ShortList
 from sessions_app.models import AgentMessage, SessionRecord, SessionStore
 from sessions_app.services import raw_edits
+from sessions_app.services.deletion_guards import DeletionRefused
 from sessions_app.stores.base import SessionBusy, StoreUnavailable, UnknownItem
 from sessions_app.stores.paged import whole_number
 from sessions_app.stores.sqlalchemy.postgres import LIMIT_WAITING, in_plain_words
@@ -272,6 +273,9 @@ class AgentMessageAdmin(AgentRows):
     ) -> HttpResponse:
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
+        except DeletionRefused as refused:
+            messages.error(request, str(refused))
+            return HttpResponseRedirect(request.get_full_path())
         except DataError:
             messages.error(
                 request,
@@ -284,7 +288,11 @@ class AgentMessageAdmin(AgentRows):
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        return self.answered(request, lambda: self.delete_if_meant(request, object_id, extra_context or {}))
+        try:
+            return self.answered(request, lambda: self.delete_if_meant(request, object_id, extra_context or {}))
+        except DeletionRefused as refused:
+            messages.error(request, str(refused))
+            return HttpResponseRedirect(request.get_full_path())
 
     @transaction.atomic
     def delete_if_meant(self, request: HttpRequest, object_id: str, extra_context: dict[str, Any]) -> HttpResponse:
@@ -318,7 +326,11 @@ class AgentMessageAdmin(AgentRows):
         """Page that deletes a session with its items. Its columns are the SDK's book-keeping and are not edited."""
         if not self.has_delete_permission(request):
             raise PermissionDenied
-        return self.answered(request, lambda: self.delete_session_if_meant(request, str(record_id)))
+        try:
+            return self.answered(request, lambda: self.delete_session_if_meant(request, str(record_id)))
+        except DeletionRefused as refused:
+            messages.error(request, str(refused))
+            return HttpResponseRedirect(request.get_full_path())
 
     @transaction.atomic
     def delete_session_if_meant(self, request: HttpRequest, record_id: str) -> HttpResponse:

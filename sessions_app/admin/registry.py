@@ -25,6 +25,7 @@ from memadmin.web.reauth import recently_authenticated
 from sessions_app import audit_events, registry
 from sessions_app.admin.listing import ShortList, ShownRows
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
+from sessions_app.services.deletion_guards import DeletionRefused
 from sessions_app.services.sessions import SessionChangeDetails, attach_sessions, detach_sessions, update_records
 from sessions_app.services.store_config import StoreStillNeeded, check_unneeded, delete_store
 
@@ -114,7 +115,7 @@ class SessionRecordAdmin(ReasonedEdits, ShortList):
     ) -> HttpResponse:
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
-        except ErasedMeanwhile as problem:
+        except (ErasedMeanwhile, DeletionRefused) as problem:
             messages.error(request, str(problem))
             return HttpResponseRedirect(request.get_full_path())
 

@@ -21,6 +21,7 @@ from sessions_app.items import Position, StoredItem
 from sessions_app.models import Redaction, SessionRecord
 from sessions_app.redaction import NestedTooDeep, Redacted, TextToRedact, without_all_text, without_text
 from sessions_app.redaction.replay import Replay, keeps_its_place
+from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
 from sessions_app.services.inspection import inspect_again
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, SessionBusy, StoreUnavailable, UnknownItem
@@ -60,6 +61,7 @@ class LeftReason(models.TextChoices):
         "A label of the session contains the text: remove the label manually and erase the details of its event.",
     )
     UNREPLAYABLE = "unreplayable", "The history has new replay errors after the redaction."
+    HELD = "held", "The session is under a legal hold. Redact again when the hold is released."
     TOO_LATE = "too_late", "No worker started the redaction in time."
 
 
@@ -170,6 +172,8 @@ def redact_session(
     work = _SessionWork(lease, redaction, record, target_text, outcome, seals, is_same)
     try:
         work.do()
+    except DeletionRefused:
+        outcome.leave(LeftReason.HELD, record.store.name)
     except SessionBusy:
         outcome.leave(LeftReason.BUSY, record.store.name)
     except StoreUnavailable:
@@ -428,7 +432,8 @@ class _SessionWork:
             chunk.left[LeftReason.COMPACTED] += 1
 
     def record_change(self, chunk: Chunk) -> None:
-        """Records the change in the log, in the same transaction if there is one."""
+        """Records the change in the log, in the same transaction if there is one. Raises DeletionRefused."""
+        check_deletion(records=[self.record.pk])
         counters = {"items": len(chunk.texts) + len(chunk.gone), "places": chunk.places}
         if not self.redaction.item_id:
             counters = {"items": len(chunk.texts), "places": chunk.places, "taken_out": len(chunk.gone)}

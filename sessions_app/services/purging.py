@@ -19,6 +19,7 @@ from sessions_app.encryption import Sealing, sealing_of
 from sessions_app.encryption.purging import Purge, earliest_kept
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
 from sessions_app.services.store_walk import START, each_session
 from sessions_app.stores.base import Capability, SessionBusy, StoreUnavailable
 from sessions_app.stores.rewriting import Changes, Rewriter, rewriter_for
@@ -28,6 +29,9 @@ RUN_KIND = "purge"
 
 BUSY = "busy"
 """Exception code: an agent held the session all the time; the next purge includes it."""
+
+HELD = "held"
+"""Exception code: the session is under a legal hold."""
 
 
 class PurgeRefused(Exception):
@@ -151,6 +155,9 @@ def purge(lease: Lease, store: SessionStore, before: datetime, rewriter: Rewrite
         except SessionBusy:
             with lease.chunk() as run:
                 run.add_exception(BUSY, store.name)
+        except DeletionRefused:
+            with lease.chunk() as run:
+                run.add_exception(HELD, store.name)
         with lease.chunk() as run:
             run.count(kept=decision.kept_expired)
 
@@ -197,6 +204,7 @@ def purge_session(
     def before_writing(changes: Changes) -> None:
         records = SessionRecord.objects.filter(store_id=store.pk, session_id=session_id)
         record = records.first()
+        check_deletion(records=[record.pk] if record else ())
         audit.record(
             audit_events.SESSION_PURGED,
             target=record,

@@ -20,6 +20,7 @@ from sessions_app import audit_events
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import AgentMessage, AgentSession, SessionRecord
 from sessions_app.registry import MAIN_STORE
+from sessions_app.services.deletion_guards import check_deletion
 from sessions_app.timeline.decode import DecodedItem, decode
 from sessions_app.timeline.pairing import call_key, output_key
 
@@ -70,20 +71,24 @@ def show_message(message: AgentMessage, *, purpose: str = "") -> None:
 
 @transaction.atomic
 def save_text(message: AgentMessage, text: str, *, by: User, why: audit.Why) -> None:
-    """Saves this column only: an agent may have changed others of the session."""
+    """Saves this column only: an agent may have changed others of the session. Raises DeletionRefused."""
     record_edit(audit_events.ITEM_EDITED, message.session_id, by, why)
     AgentMessage.objects.filter(pk=message.pk).update(message_data=text)
 
 
 @transaction.atomic
 def delete_message(message: AgentMessage, *, by: User, why: audit.Why) -> None:
+    """Raises DeletionRefused."""
     record_edit(audit_events.ITEM_DELETED, message.session_id, by, why)
     AgentMessage.objects.filter(pk=message.pk).delete()
 
 
 @transaction.atomic
 def delete_session(session: AgentSession, *, by: User, why: audit.Why) -> None:
-    """Deletes a session with its items, in the SDK's order; hand-made tables may not cascade."""
+    """Deletes a session with its items, in the SDK's order; hand-made tables may not cascade.
+
+    Raises DeletionRefused.
+    """
     record_edit(audit_events.STORED_SESSION_DELETED, session.pk, by, why)
     AgentMessage.objects.filter(session_id=session.pk).delete()
     AgentSession.objects.filter(pk=session.pk).delete()
@@ -100,7 +105,9 @@ def record_of_message(message_id: int) -> SessionRecord | None:
 
 
 def record_edit(event_type: audit.EventType, session_id: str, by: User, why: audit.Why) -> None:
+    """Records the change of an item or a session before it is made. Raises DeletionRefused."""
     record = record_of(session_id)
+    check_deletion(records=[record.pk] if record else ())
     audit.record(
         event_type,
         by=by,

@@ -10,6 +10,7 @@ from django.db import transaction
 from memadmin import audit
 from sessions_app import audit_events
 from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, StoreUnavailable
 
@@ -29,6 +30,8 @@ def sweep(store: SessionStore, returned_ids: Collection[str]) -> int:
     for session_id in returned_ids:
         try:
             swept += erase_again(store, session_id)
+        except DeletionRefused:
+            logger.warning("store %s keeps a session that returned: it is under a legal hold", store.pk)
         except StoreUnavailable:
             logger.warning("store %s kept a session that returned; it is erased at the next discovery", store.pk)
     discovery = {
@@ -43,11 +46,12 @@ def sweep(store: SessionStore, returned_ids: Collection[str]) -> int:
 
 
 def erase_again(store: SessionStore, session_id: str) -> bool:
-    """True if there was anything to erase. Raises StoreUnavailable, with no record changed."""
+    """True if there was anything to erase. Raises StoreUnavailable and DeletionRefused, with no record changed."""
     record = SessionRecord.objects.filter(store=store, session_id=session_id, erased_at__isnull=False).first()
     if record is None:
         return False
     with transaction.atomic(), audit.recording(audit_events.SESSION_ERASED_AGAIN) as event:
+        check_deletion(records=[record.pk])
         event.target, event.subject = record, record.subject_id
         event.counters = {"items": backend_for(store).erase_session(session_id)}
     return True

@@ -14,6 +14,7 @@ from django.db import IntegrityError, transaction
 from memadmin import audit
 from sessions_app import audit_events
 from sessions_app.models import Subject, SubjectAlias, SubjectKind, SubjectSource
+from sessions_app.services.deletion_guards import refusals_explained
 
 
 class SubjectError(Exception):
@@ -129,9 +130,10 @@ def merge_subjects(source: Subject, into: Subject, *, by: User) -> Subject:
     return into
 
 
+@refusals_explained()
 @transaction.atomic
 def undo_merge(subject: Subject, *, by: User) -> Subject:
-    """Separates a merged subject again, with everything that was its own. Raises NotMerged."""
+    """Separates a merged subject again, with everything that was its own. Raises NotMerged and DeletionRefused."""
     subject = Subject.objects.select_for_update(no_key=True).get(pk=subject.pk)
     if subject.merged_into_id is None:
         raise NotMerged(subject)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -10,6 +12,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from sessions_app.models import SessionRecord
+from sessions_app.services.deletion_guards import DeletionRefused
 from sessions_app.stores.base import StoreUnavailable
 
 
@@ -31,3 +34,16 @@ def way_back(request: HttpRequest, *, otherwise: str = "") -> str:
     target = request.POST.get("next", "")
     is_ours = target.startswith("/") and url_has_allowed_host_and_scheme(target, allowed_hosts=None)
     return target if is_ours else otherwise or reverse("sessions:list")
+
+
+def explains_kept_data(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Decorator of a view whose change is refused where data must be kept: then it answers 409 with the reason."""
+
+    @wraps(view)
+    def explaining(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            return view(request, *args, **kwargs)
+        except DeletionRefused as problem:
+            return refused(request, str(problem), status=409)
+
+    return explaining

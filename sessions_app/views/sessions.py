@@ -25,7 +25,7 @@ from sessions_app.services import subjects
 from sessions_app.services.revealing import REVEAL
 from sessions_app.services.sessions import attach_sessions, detach_sessions, label_sessions, unlabel_sessions
 from sessions_app.views import read_audit
-from sessions_app.views.refusals import refused, way_back
+from sessions_app.views.refusals import explains_kept_data, refused, way_back
 
 SESSIONS = ListPage("sessions/list.html", salt="sessions", fragment="sessions")
 
@@ -95,6 +95,7 @@ def label(request: OperatorRequest) -> HttpResponse:
 
 
 @operator_page("sessions_app.attach_session", methods="POST")
+@explains_kept_data
 def unlabel(request: OperatorRequest) -> HttpResponse:
     form = LabelForm(request.POST)
     if not form.is_valid():
@@ -107,6 +108,7 @@ def unlabel(request: OperatorRequest) -> HttpResponse:
 
 @operator_page("sessions_app.attach_session", methods="POST")
 @recently_authenticated(doing="attach sessions")
+@explains_kept_data
 def attach(request: OperatorRequest) -> HttpResponse:
     """Attaches the selected sessions to a subject. An unknown subject is created only after confirmation."""
     form = AttachForm(request.POST)
@@ -128,6 +130,7 @@ def attach(request: OperatorRequest) -> HttpResponse:
 
 @operator_page("sessions_app.attach_session", methods="POST")
 @recently_authenticated(doing="detach sessions")
+@explains_kept_data
 def detach(request: OperatorRequest) -> HttpResponse:
     form = SelectionForm(request.POST)
     if not form.is_valid():

@@ -30,7 +30,7 @@ from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKin
 from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.services import subjects
 from sessions_app.views import read_audit
-from sessions_app.views.refusals import refused, way_back
+from sessions_app.views.refusals import explains_kept_data, refused, way_back
 
 SUBJECTS = ListPage("sessions/subjects.html", salt="subjects", fragment="subjects")
 SESSIONS = ListPage("sessions/subject.html", salt="subject", fragment="sessions", size=25)
@@ -174,6 +174,7 @@ def merge(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
 
 @operator_page("sessions_app.merge_subject", methods="POST")
 @recently_authenticated(doing="undo a merge")
+@explains_kept_data
 def undo_merge(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     merged = access.subject_for(request.user, subject_id)
     try:

@@ -122,6 +122,14 @@ MATRIX: dict[str, Rule] = {
     "accounts:roles": page(ADMINISTRATORS),
     "accounts:role-confirm": verb(ADMINISTRATORS),
     "accounts:role-refuse": verb(ADMINISTRATORS),
+    # Legal holds
+    "retention:holds": page(DECIDERS),
+    "retention:hold": page(DECIDERS),
+    "retention:hold-place": verb(DECIDERS),
+    "retention:hold-change": verb(DECIDERS),
+    "retention:hold-request-release": verb(DECIDERS),
+    "retention:hold-release": verb(DECIDERS),
+    "retention:hold-keep": verb(DECIDERS),
     # Runs
     "runs:list": page(RUN_VIEWERS),
     "runs:detail": page(RUN_VIEWERS),
@@ -294,7 +302,7 @@ FRESH_PROOF = {
         {
             *("accounts:second-factor-remove", "mfa_activate_totp", "mfa_add_webauthn", "mfa_generate_recovery_codes"),
             *("accounts:grant-approve", "accounts:role-confirm", "sessions:ask", "sessions:unlock"),
-            *("audit:erase-details", "audit:erase-name"),
+            *("audit:erase-details", "audit:erase-name", "retention:hold-release"),
             *("sessions:redact-item", "sessions:redact-session", "sessions:redact-subject"),
             *("sessions:reveal", "sessions:reveal-session", "sessions:attach", "sessions:detach"),
             *("sessions:subject-merge", "sessions:subject-undo-merge", "sessions:alias-add", "sessions:alias-remove"),

@@ -63,6 +63,7 @@ from tests.builders import make_session, make_store, make_subject
 from tests.memories.builders import one_of_each
 from tests.memories.queue import waiting
 from tests.people import person, signed_in
+from tests.retention.builders import make_hold
 from tests.web.test_headers import POLICY
 
 LOGIN = re.compile(r"/(accounts|admin)/login/\?next=")
@@ -179,6 +180,7 @@ def make_world(user: User) -> World:
             "grant_id": own.pk,
             "request_id": role_request(colleague).pk,
             "run_id": Run.objects.create(kind="of_a_later_version").pk,
+            "hold_id": make_hold("dispute", by=colleague).pk,
             "event_id": AuditEvent.objects.latest("number").id,
             "session_id": own_session.pk,
             "memory_id": waiting("Prefers tea.", subject=subject).pk,
@@ -210,6 +212,7 @@ def make_world(user: User) -> World:
             "grant_id": nothing,
             "request_id": nothing,
             "run_id": 999_999,
+            "hold_id": nothing,
             "event_id": nothing,
             "view_id": nothing,
             "rule_id": nothing,

@@ -15,6 +15,7 @@ from memadmin import audit
 from memadmin.accounts.models import ContentGrant, GrantedSession, RoleRequest
 from memadmin.audit.log import ids, row_triggers, types
 from memadmin.audit.models import AuditActor, AuditEvent
+from memadmin.retention.models import LegalHold
 from memories_app.models import (
     ApprovalRule,
     Evidence,
@@ -30,6 +31,7 @@ from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, S
 from tests.agents import add_items, attach_main_store, run_sql, value_of
 from tests.builders import make_session, make_store, make_subject
 from tests.people import person
+from tests.retention.builders import make_hold
 
 pytestmark = pytest.mark.django_db
 
@@ -126,6 +128,9 @@ def test_of_a_password_only_the_change_is_noted() -> None:
 
 
 CHANGES: dict[str, Callable[[], Any]] = {
+    "legal_hold.row_inserted": lambda: place_a_hold("second"),
+    "legal_hold.row_updated": lambda: LegalHold.objects.update(review_on="2030-01-01"),
+    "legal_hold.row_deleted": lambda: delete_a_hold(),
     "subject.row_inserted": lambda: Subject.objects.create(),
     "subject.row_updated": lambda: run_sql(
         "UPDATE sessions_app_subject AS a SET merged_into_id = b.id FROM sessions_app_subject AS b WHERE a.id < b.id"
@@ -252,6 +257,22 @@ def saved_view(name: str) -> SavedView:
     return SavedView.objects.create(owner=User.objects.get(username="reviewer"), name=name)
 
 
+def place_a_hold(label: str) -> LegalHold:
+    return make_hold(label, by=User.objects.get(username="reviewer"))
+
+
+def let_holds_be_deleted() -> None:
+    """As the owner of the function that refuses it, until the end of the transaction."""
+    run_sql(
+        "CREATE OR REPLACE FUNCTION memadmin_keep_hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
+    )
+
+
+def delete_a_hold() -> None:
+    let_holds_be_deleted()
+    run_sql("DELETE FROM retention_legalhold")
+
+
 def a_memory_with_all_that_it_rests_on() -> None:
     memory = Memory.objects.create(kind="fact", statement="y")
     Evidence.objects.create(memory=memory, quote="y", signal=Signal.objects.create(kind="correction", text="y"))
@@ -266,6 +287,7 @@ def test_every_kind_of_change_of_every_governed_table_is_recorded() -> None:
     WatchedPath.objects.create(name="first", kind="sqlite")
     a_memory_with_all_that_it_rests_on()
     ApprovalRule.objects.create(name="first")
+    place_a_hold("first")
     LearningStop.objects.create(subject=SubjectAlias.objects.latest("pk").subject)
     for event_type, change in CHANGES.items():
         point = transaction.savepoint()
@@ -315,6 +337,7 @@ def test_every_table_of_memories_is_governed() -> None:
 def test_emptying_a_governed_table_is_recorded() -> None:
     make_session()
     emptied = {(table, trigger.noun) for table, trigger in governing_triggers() if trigger.statement == "TRUNCATE"}
+    let_holds_be_deleted()
     run_sql("SET CONSTRAINTS ALL IMMEDIATE")
     run_sql(f"TRUNCATE {', '.join(table for table, _ in emptied)} CASCADE")
     assert {event.type for event in events() if "truncated" in event.type} == {

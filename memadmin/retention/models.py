@@ -1,0 +1,153 @@
+"""Legal holds, and the row that orders them against deletions."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+import pgtrigger
+from django.conf import settings
+from django.contrib.postgres.functions import RandomUUID
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from django.urls import reverse
+from django.utils.timezone import now
+
+from memadmin import audit
+from memadmin.audit.log.triggers import Calling
+from memadmin.retention import querysets
+from sessions_app.models import SessionRecord, Subject
+from sessions_app.models.querysets import SessionRecordQuerySet
+
+
+class HoldLock(models.Model):
+    """One row. Each deletion locks it for share, and each new hold takes its number from it.
+
+    So a hold waits for deletions in flight, and a deletion that comes after it sees it, at every isolation level.
+    """
+
+    last_number = models.BigIntegerField(db_default=0)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return "lock of legal holds"
+
+
+class LegalHold(models.Model):
+    """Data of a subject, of one session, or of all sessions with a label, that must not be deleted.
+
+    The triggers in `sql/holds.sql` enforce it. A hold is never deleted: its release takes two persons.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False)
+    # For people; given by the trigger `number`.
+    number = models.BigIntegerField(unique=True, db_default=0, editable=False)
+    # Exactly one of these three says what it covers. The subject covers its later sessions, too.
+    subject = models.ForeignKey(
+        Subject, null=True, on_delete=models.PROTECT, db_constraint=False, db_index=False, related_name="holds"
+    )
+    record_id = models.UUIDField(null=True)
+    label = models.CharField(max_length=50, db_default="", default="")
+    # The session id of `record_id`, because a session is looked up by it where the registry is distributed.
+    session_id = models.CharField(db_default="", default="")
+
+    reason = models.CharField(max_length=500)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    review_on = models.DateField()
+    placed_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    placed_at = models.DateTimeField(db_default=Now())
+
+    release_requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    release_requested_at = models.DateTimeField(null=True)
+    release_reason = models.CharField(max_length=500, db_default="", default="")
+    released_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    released_at = models.DateTimeField(null=True)
+
+    objects = querysets.LegalHoldQuerySet.as_manager()
+
+    class Meta:
+        default_permissions = ()
+        permissions: ClassVar = [
+            ("view_hold", "Can see legal holds"),
+            ("place_hold", "Can place legal holds and request their release"),
+            ("release_hold", "Can approve the release of legal holds"),
+        ]
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(subject__isnull=False, record_id__isnull=True, label="")
+                | Q(subject__isnull=True, record_id__isnull=False, label="")
+                | (Q(subject__isnull=True, record_id__isnull=True) & ~Q(label="")),
+                name="hold_covers_one_thing",
+            ),
+            models.CheckConstraint(
+                condition=Q(released_at__isnull=True) | Q(release_requested_at__isnull=False),
+                name="hold_release_was_requested",
+            ),
+            models.CheckConstraint(
+                condition=Q(released_by__isnull=True)
+                | Q(release_requested_by__isnull=True)
+                | ~Q(released_by=F("release_requested_by")),
+                name="hold_released_by_a_second_person",
+            ),
+        ]
+        indexes: ClassVar = [
+            # What a deletion asks for: holds in force are few.
+            models.Index("subject", condition=Q(released_at__isnull=True), name="hold_on_subject"),
+            models.Index("record_id", condition=Q(released_at__isnull=True), name="hold_on_session"),
+            models.Index("label", condition=Q(released_at__isnull=True), name="hold_on_label"),
+        ]
+        triggers: ClassVar = [
+            Calling("number", "memadmin_number_hold()", before="INSERT", level=pgtrigger.Row),
+            Calling("keep_as_placed", "memadmin_keep_hold_as_placed()", before="UPDATE", level=pgtrigger.Row),
+            Calling("keep", "memadmin_keep_hold()", before="ANY CHANGE", level=pgtrigger.Statement),
+            *audit.govern(
+                "legal_hold",
+                columns=[
+                    "subject",
+                    "record_id",
+                    "label",
+                    "reason",
+                    "owner",
+                    "review_on",
+                    "release_requested_by",
+                    "release_requested_at",
+                    "release_reason",
+                    "released_by",
+                    "released_at",
+                ],
+                subject="subject",
+                hidden=["label", "reason", "release_reason"],
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"H-{self.number}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("retention:hold", args=[self.pk])
+
+    @property
+    def is_released(self) -> bool:
+        return self.released_at is not None
+
+    @property
+    def awaits_release(self) -> bool:
+        return self.release_requested_at is not None and not self.is_released
+
+    @property
+    def is_review_due(self) -> bool:
+        return not self.is_released and self.review_on <= now().date()
+
+    def sessions(self) -> SessionRecordQuerySet:
+        """Sessions that it covers now. One query more for a subject."""
+        records = SessionRecord.objects.on_record()
+        if self.subject is not None:
+            return records.about(self.subject)
+        if self.record_id is not None:
+            return records.filter(session_id=self.session_id, pk=self.record_id)
+        return records.labelled(self.label)

@@ -1,0 +1,164 @@
+"""Verbs about legal holds: place, change, request the release, release, keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import OperationalError, connection, transaction
+from django.db.models.functions import Now
+from psycopg.errors import LockNotAvailable
+
+from memadmin import audit
+from memadmin.accounts.same_person import is_same_person
+from memadmin.retention import audit_events
+from memadmin.retention.models import LegalHold
+from sessions_app.models import SessionRecord, Subject
+from sessions_app.services.subjects import merge_target
+
+RELEASE = "retention.release_hold"
+
+PATIENCE = "10s"
+"""Time for which a new hold waits for deletions in flight: they are short chunks."""
+
+
+class HoldError(Exception):
+    """An action on a hold that is not possible; the message is a sentence for the operator. Nothing was changed."""
+
+
+class DeletionUnderWay(HoldError):
+    def __init__(self) -> None:
+        super().__init__("A deletion did not finish within 10 seconds, and no hold was placed. Try again now.")
+
+
+class HoldAlreadyDecided(HoldError):
+    """Another person was faster, or the hold was released."""
+
+    def __init__(self, hold: LegalHold) -> None:
+        self.hold = hold
+        super().__init__(f"{hold} has changed since you opened it. Nothing was saved; this is its current state.")
+
+
+class NotSecondPerson(HoldError):
+    def __init__(self) -> None:
+        super().__init__("You requested this release yourself. Another person has to approve it.")
+
+
+def place_hold(
+    covers: Subject | SessionRecord | str, *, reason: str, owner: User, review_on: date, by: User
+) -> LegalHold:
+    """A hold on a subject, a session, or all sessions with a label; in force when the transaction commits.
+
+    Waits for deletions in flight, and raises DeletionUnderWay if they take too long.
+    """
+    hold = LegalHold(reason=reason, owner=owner, review_on=review_on, placed_by=by)
+    if isinstance(covers, Subject):
+        hold.subject = merge_target(covers)
+    elif isinstance(covers, SessionRecord):
+        hold.record_id, hold.session_id = covers.pk, covers.session_id
+    else:
+        hold.label = covers
+    with waiting_for_deletions():
+        hold.save(force_insert=True)
+        audit.record(
+            audit_events.HOLD_PLACED,
+            by=by,
+            target=hold,
+            subject=hold.subject_id,
+            shown=[covers] if isinstance(covers, SessionRecord) else (),
+            counters={"sessions": hold.sessions().count_up_to(1_000)},
+        )
+        hold.refresh_from_db()
+    return hold
+
+
+@contextmanager
+def waiting_for_deletions() -> Iterator[None]:
+    try:
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT set_config('lock_timeout', %s, true)", [PATIENCE])
+            yield
+    except OperationalError as problem:
+        if isinstance(problem.__cause__, LockNotAvailable):
+            raise DeletionUnderWay from problem
+        raise
+
+
+@transaction.atomic
+def change_hold(hold: LegalHold, *, owner: User, review_on: date, by: User) -> LegalHold:
+    """Changes owner and review date. Raises HoldAlreadyDecided for a released hold."""
+    hold = locked(hold)
+    if hold.is_released:
+        raise HoldAlreadyDecided(hold)
+    return changed(hold, audit_events.HOLD_CHANGED, by=by, owner=owner, review_on=review_on)
+
+
+@transaction.atomic
+def request_release(hold: LegalHold, *, reason: str, by: User) -> LegalHold:
+    """Asks a second person to release the hold, which stays in force. Raises HoldAlreadyDecided."""
+    hold = locked(hold)
+    if hold.is_released or hold.awaits_release:
+        raise HoldAlreadyDecided(hold)
+    return changed(
+        hold,
+        audit_events.HOLD_RELEASE_REQUESTED,
+        by=by,
+        release_requested_by=by,
+        release_requested_at=Now(),
+        release_reason=reason,
+    )
+
+
+def release_hold(hold: LegalHold, *, by: User) -> LegalHold:
+    """Releases a hold as the second person. Raises HoldAlreadyDecided, and NotSecondPerson, which is recorded."""
+    try:
+        with transaction.atomic():
+            hold = locked(hold)
+            if not hold.awaits_release:
+                raise HoldAlreadyDecided(hold)
+            if not is_second_person(hold, by):
+                raise NotSecondPerson
+            return changed(hold, audit_events.HOLD_RELEASED, by=by, released_by=by, released_at=Now())
+    except NotSecondPerson:
+        audit.record(audit_events.HOLD_REFUSED, by=by, target=hold, subject=hold.subject_id, outcome="denied")
+        raise
+
+
+@transaction.atomic
+def keep_hold(hold: LegalHold, *, by: User) -> LegalHold:
+    """Rejects, or withdraws, the request to release a hold. Raises HoldAlreadyDecided."""
+    hold = locked(hold)
+    if not hold.awaits_release:
+        raise HoldAlreadyDecided(hold)
+    return changed(
+        hold,
+        audit_events.HOLD_KEPT,
+        by=by,
+        release_requested_by=None,
+        release_requested_at=None,
+        release_reason="",
+    )
+
+
+def is_second_person(hold: LegalHold, user: User) -> bool:
+    """Whether this user may release: another person than the requester, by account and by e-mail address."""
+    asked = hold.release_requested_by
+    if asked is None:
+        # The account of the requester is gone: whoever placed the hold does not decide alone either.
+        return user.pk != hold.placed_by_id
+    return user.pk != asked.pk and not addresses_of(user) & addresses_of(asked)
+
+
+def locked(hold: LegalHold) -> LegalHold:
+    return LegalHold.objects.select_for_update(of=("self",)).select_related("release_requested_by").get(pk=hold.pk)
+
+
+def changed(hold: LegalHold, event: audit.EventType, *, by: User, **columns: Any) -> LegalHold:
+    audit.record(event, by=by, target=hold, subject=hold.subject_id)
+    LegalHold.objects.filter(pk=hold.pk).update(**columns)
+    hold.refresh_from_db()
+    return hold

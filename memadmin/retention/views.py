@@ -1,0 +1,154 @@
+"""Pages of legal holds: the list with the form of a new one, one hold, and the verbs about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+
+from memadmin.counting import capped
+from memadmin.retention import access, services
+from memadmin.retention.forms import HoldFilters, PlaceHoldForm, ReleaseForm, ReviewForm, uuid_in
+from memadmin.retention.models import LegalHold
+from memadmin.web.lists import ListPage
+from memadmin.web.pages import operator_page
+from memadmin.web.reauth import recently_authenticated
+from memadmin.web.requests import OperatorRequest
+from sessions_app.models import Subject
+
+VIEW, PLACE, RELEASE = "retention.view_hold", "retention.place_hold", services.RELEASE
+
+HOLDS = ListPage("retention/holds.html", salt="holds")
+MOST_TO_DECIDE = 20
+
+
+@operator_page(VIEW)
+def hold_list(request: OperatorRequest) -> HttpResponse:
+    """Requested releases, the holds, and the form of a new one, filled for the subject or session in the address."""
+    form = PlaceHoldForm(by=request.user, initial=chosen(request)) if request.user.has_perm(PLACE) else None
+    return list_page(request, form)
+
+
+def chosen(request: OperatorRequest) -> dict[str, str]:
+    """First values of the form, by the ids that pages of sessions and subjects link with."""
+    if record_id := uuid_in(request.GET.get("session", "")):
+        return {"covers": "session", "value": str(record_id)}
+    subject_id = uuid_in(request.GET.get("subject", ""))
+    subject = Subject.objects.filter(pk=subject_id).prefetch_related("aliases").first() if subject_id else None
+    first = subject.aliases.first() if subject else None
+    return {"covers": first.kind, "value": first.key} if first else {}
+
+
+def list_page(
+    request: OperatorRequest, form: PlaceHoldForm | None, *, problem: str = "", status: int = 200
+) -> HttpResponse:
+    filters = HoldFilters(request.GET)
+    page = HOLDS.page(request, filters.apply().with_names())
+    may_release = request.user.has_perm(RELEASE)
+    to_decide = LegalHold.objects.to_decide().with_names()[:MOST_TO_DECIDE] if may_release else ()
+    context = {
+        "filters": filters,
+        "holds": page.rows,
+        "to_decide": [(hold, services.is_second_person(hold, request.user)) for hold in to_decide],
+        "form": form,
+        "problem": problem,
+    }
+    return HOLDS.render(request, context, page, status=400 if filters.problems else status)
+
+
+@operator_page(PLACE, methods="POST")
+def place(request: OperatorRequest) -> HttpResponse:
+    form = PlaceHoldForm(request.POST, by=request.user)
+    if not form.is_valid():
+        return list_page(request, form, status=422)
+    values = form.cleaned_data
+    try:
+        hold = services.place_hold(
+            values["target"],
+            reason=values["reason"],
+            owner=values["owner"],
+            review_on=values["review_on"],
+            by=request.user,
+        )
+    except services.DeletionUnderWay as problem:
+        return list_page(request, form, problem=str(problem), status=409)
+    messages.success(request, f"{hold} is in force.")
+    return redirect(hold)
+
+
+@operator_page(VIEW)
+def hold(request: OperatorRequest, hold_id: UUID) -> HttpResponse:
+    return hold_page(request, access.hold_for(request.user, hold_id))
+
+
+def hold_page(
+    request: OperatorRequest, shown: LegalHold, *, problem: str = "", status: int = 200, **forms: Any
+) -> HttpResponse:
+    may_place = request.user.has_perm(PLACE) and not shown.is_released
+    context: dict[str, Any] = {
+        "hold": shown,
+        "session_count": capped(shown.sessions().count_up_to(1_000)),
+        "problem": problem,
+        "may_release": request.user.has_perm(RELEASE),
+        "is_second_person": services.is_second_person(shown, request.user),
+    }
+    if may_place:
+        current = {"owner": shown.owner_id, "review_on": shown.review_on}
+        context["review_form"] = ReviewForm(by=request.user, initial=current)
+        if not shown.awaits_release:
+            context["release_form"] = ReleaseForm()
+    return render(request, "retention/hold.html", context | forms, status=status)
+
+
+@operator_page(PLACE, methods="POST")
+def change(request: OperatorRequest, hold_id: UUID) -> HttpResponse:
+    form = ReviewForm(request.POST, by=request.user)
+    if not form.is_valid():
+        return hold_page(request, access.hold_for(request.user, hold_id), status=422, review_form=form)
+    values = form.cleaned_data
+
+    def changed(shown: LegalHold, *, by: Any) -> LegalHold:
+        return services.change_hold(shown, owner=values["owner"], review_on=values["review_on"], by=by)
+
+    return step(request, hold_id, changed, "Owner and review date were saved.")
+
+
+@operator_page(PLACE, methods="POST")
+def request_release(request: OperatorRequest, hold_id: UUID) -> HttpResponse:
+    form = ReleaseForm(request.POST)
+    if not form.is_valid():
+        return hold_page(request, access.hold_for(request.user, hold_id), status=422, release_form=form)
+    reason = form.cleaned_data["reason"]
+
+    def requested(shown: LegalHold, *, by: Any) -> LegalHold:
+        return services.request_release(shown, reason=reason, by=by)
+
+    return step(request, hold_id, requested, "The release was requested. Another person has to approve it.")
+
+
+@operator_page(RELEASE, methods="POST")
+@recently_authenticated(doing="release a legal hold")
+def release(request: OperatorRequest, hold_id: UUID) -> HttpResponse:
+    return step(request, hold_id, services.release_hold, "The hold was released.")
+
+
+@operator_page(PLACE, methods="POST")
+def keep(request: OperatorRequest, hold_id: UUID) -> HttpResponse:
+    return step(request, hold_id, services.keep_hold, "The hold stays in force.")
+
+
+def step(request: OperatorRequest, hold_id: UUID, take: Callable[..., LegalHold], done: str) -> HttpResponse:
+    """Performs one action and shows the hold, or the reason why the action is not possible."""
+    shown = access.hold_for(request.user, hold_id)
+    try:
+        take(shown, by=request.user)
+    except services.HoldAlreadyDecided as conflict:
+        return hold_page(request, access.hold_for(request.user, hold_id), problem=str(conflict), status=409)
+    except services.NotSecondPerson as refused:
+        return hold_page(request, shown, problem=str(refused), status=403)
+    messages.success(request, done)
+    return redirect(shown)

@@ -1,0 +1,20 @@
+"""Legal holds for tests."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.contrib.auth.models import User
+from django.utils.timezone import now
+
+from memadmin.retention.models import LegalHold
+from memadmin.retention.services import place_hold, release_hold, request_release
+from sessions_app.models import SessionRecord, Subject
+
+
+def make_hold(covers: Subject | SessionRecord | str, *, by: User, reason: str = "Claim 2026-0419") -> LegalHold:
+    return place_hold(covers, reason=reason, owner=by, review_on=now().date() + timedelta(days=30), by=by)
+
+
+def released(hold: LegalHold, *, by: User, second: User) -> LegalHold:
+    return release_hold(request_release(hold, reason="settled", by=by), by=second)
