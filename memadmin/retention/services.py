@@ -150,7 +150,7 @@ def is_second_person(hold: LegalHold, user: User) -> bool:
     if asked is None:
         # The account of the requester is gone: whoever placed the hold does not decide alone either.
         return user.pk != hold.placed_by_id
-    return user.pk != asked.pk and not addresses_of(user) & addresses_of(asked)
+    return not is_same_person(user, asked)
 
 
 def locked(hold: LegalHold) -> LegalHold:
