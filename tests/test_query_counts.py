@@ -155,7 +155,7 @@ def addresses() -> Mapping[str, str]:
         "connect a store": at("sessions:connect"),
         "grants": at("accounts:grants"),
         "role requests": at("accounts:roles"),
-        "holds": 10,
+        "holds": at("retention:holds"),
         "account": at("accounts:account"),
         "audit log": at("audit:list"),
         "audit log of a subject": at("audit:list", subject=whom.pk, type="reads"),

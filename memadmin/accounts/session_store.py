@@ -23,7 +23,9 @@ def digest_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:DIGITS]
 
 
-class SessionStore(db.SessionStore):
+class DigestedSessions(db.SessionStore):
+    """Sessions under digests of their keys."""
+
     def load(self) -> dict[str, Any]:
         key = self.session_key
         row = Session.objects.filter(session_key=digest_of(key), expire_date__gt=now()).first() if key else None
@@ -50,3 +52,7 @@ class SessionStore(db.SessionStore):
     acreate = SessionBase.acreate
     asave = SessionBase.asave
     adelete = SessionBase.adelete
+
+
+SessionStore = DigestedSessions
+"""The name under which Django looks for the class of an engine."""

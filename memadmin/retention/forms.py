@@ -32,7 +32,7 @@ def owners() -> QuerySet[User]:
     return User.objects.filter(may_place, is_active=True).distinct().order_by("username")
 
 
-class ReviewForm(forms.Form):
+class HoldReviewForm(forms.Form):
     """Owner and review date of a hold."""
 
     owner = forms.ModelChoiceField(
@@ -61,7 +61,7 @@ class ReviewForm(forms.Form):
         return chosen
 
 
-class PlaceHoldForm(ReviewForm):
+class PlaceHoldForm(HoldReviewForm):
     """A new hold: what it covers, and why."""
 
     covers = forms.ChoiceField(

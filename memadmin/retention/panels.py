@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.auth.models import User
 from django.db import connection
 
@@ -26,7 +28,7 @@ def holds_on_session(user: User, record: SessionRecord) -> Panel | None:
     return panel(user, numbers, [record.pk, record.subject_id, record.labels], f"session={record.pk}")
 
 
-def panel(user: User, numbers: str, values: list[object], query: str) -> Panel | None:
+def panel(user: User, numbers: str, values: list[Any], query: str) -> Panel | None:
     if not user.has_perm(VIEW):
         return None
     with connection.cursor() as cursor:

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 
 from memadmin.counting import capped
 from memadmin.retention import access, services
-from memadmin.retention.forms import HoldFilters, PlaceHoldForm, ReleaseForm, ReviewForm, uuid_in
+from memadmin.retention.forms import HoldFilters, HoldReviewForm, PlaceHoldForm, ReleaseForm, uuid_in
 from memadmin.retention.models import LegalHold
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
@@ -98,7 +98,7 @@ def hold_page(
     }
     if may_place:
         current = {"owner": shown.owner_id, "review_on": shown.review_on}
-        context["review_form"] = ReviewForm(by=request.user, initial=current)
+        context["review_form"] = HoldReviewForm(by=request.user, initial=current)
         if not shown.awaits_release:
             context["release_form"] = ReleaseForm()
     return render(request, "retention/hold.html", context | forms, status=status)
@@ -106,7 +106,7 @@ def hold_page(
 
 @operator_page(PLACE, methods="POST")
 def change(request: OperatorRequest, hold_id: UUID) -> HttpResponse:
-    form = ReviewForm(request.POST, by=request.user)
+    form = HoldReviewForm(request.POST, by=request.user)
     if not form.is_valid():
         return hold_page(request, access.hold_for(request.user, hold_id), status=422, review_form=form)
     values = form.cleaned_data

@@ -23,9 +23,9 @@ def erase_version(version: MemoryVersion, *, by: User, reason: EraseReason) -> M
         raise ErasedAlready(memory)
     if version.number == memory.version:
         raise StillRead(memory)
-    sources = memory.evidence.exclude(record_id=None).values_list("record_id", flat=True)
+    sources = {one.record_id for one in memory.evidence.only("record_id") if one.record_id}
     try:
-        check_deletion(records=list(sources), subjects=[memory.subject_id] if memory.subject_id else ())
+        check_deletion(records=sources, subjects=[memory.subject_id] if memory.subject_id else ())
     except DeletionRefused as refused:
         raise UnderHold(memory, str(refused)) from refused
     counters = {"version": version.number}

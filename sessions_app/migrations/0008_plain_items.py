@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """Encrypted sessions with plain items are known as such."""
 
-    dependencies = [("sessions_app", "0004_what_roles_may")]
+    dependencies = [("sessions_app", "0007_undeclared_ttl")]
 
     operations = [
         migrations.AddField(
