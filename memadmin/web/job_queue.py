@@ -112,6 +112,5 @@ def failed_jobs() -> QuerySet[ProcrastinateJob]:
 
 def with_last_event(status: str) -> QuerySet[Any]:
     """Jobs with this status and the time at which they got it."""
-    jobs: QuerySet[Any] = ProcrastinateJob.objects.filter(status=status)
-    jobs = jobs.annotate(last_event_at=Max("procrastinateevent__at"))
-    return jobs
+    jobs: QuerySet[Any] = ProcrastinateJob.objects.annotate(last_event_at=Max("procrastinateevent__at"))
+    return jobs.filter(status=status)

@@ -1,7 +1,7 @@
 -- Whether a memory has a quote that the console found in a user's item of a session of this subject. Proposers state
 -- kind, source and confidence themselves, so a rule goes by this. The session still has to be on record and about the
 -- subject: it may have been erased, or attributed to another subject, since the quote was found.
-CREATE OR REPLACE FUNCTION memadmin_has_user_quote(of_memory uuid, of_subject uuid) RETURNS boolean
+CREATE FUNCTION memadmin_has_user_quote(of_memory uuid, of_subject uuid) RETURNS boolean
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     RETURN EXISTS (

@@ -36,11 +36,21 @@ def made_functions(text: str) -> set[str]:
     return set(re.findall(r"CREATE (?:OR REPLACE )?FUNCTION (\w+)\(", text))
 
 
-def test_each_file_runs_in_a_migration() -> None:
-    """In one, or again in a later one after it was changed."""
+def runs_of_files() -> Counter[str]:
+    """How many migrations run each file."""
     operations = [operation for each in MigrationLoader(None).disk_migrations.values() for operation in each.operations]
-    run = [f"{each.app}/{each.name}" for each in operations if isinstance(each, migrating.RunFile)]
-    assert set(run) == set(sql_files())
+    return Counter(f"{each.app}/{each.name}" for each in operations if isinstance(each, migrating.RunFile))
+
+
+def test_each_file_runs_and_one_that_runs_again_only_replaces_functions() -> None:
+    runs = runs_of_files()
+    assert set(runs) == set(sql_files())
+    for name, count in runs.items():
+        statements = re.findall(r"^(?:CREATE|ALTER|DROP|GRANT|REVOKE)\b.*", sql_files()[name], re.MULTILINE)
+        repeatable = [
+            each for each in statements if each.startswith(("CREATE OR REPLACE FUNCTION", "REVOKE ALL ON FUNCTION"))
+        ]
+        assert repeatable == (statements if count > 1 else []), name
 
 
 def test_each_function_is_made_in_one_file() -> None:
