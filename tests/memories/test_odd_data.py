@@ -6,12 +6,14 @@ import json
 from typing import Any
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
 from memadmin.audit.log.event_details import as_text, parsed
 from memadmin.runs.models import Run
+from memories_app.admin import DataField
 from memories_app.exchange.exporting import export_memories
 from memories_app.learning.proposing import check_data
 from memories_app.learning.screening import screen_memories
@@ -92,6 +94,12 @@ def test_nested_data_is_refused_before_it_is_stored(levels: int) -> None:
     with pytest.raises(Unproposable, match="nested too deeply"):
         check_data({"a": value})
     check_data({"a": [["x"]]})
+
+
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD)
+def test_raw_edits_refuse_it_with_a_sentence(text: str) -> None:
+    with pytest.raises(ValidationError, match=r"nested too deeply|thousands of digits"):
+        DataField().clean(text)
 
 
 def test_details_of_events_are_shown_whatever_a_row_contained() -> None:
