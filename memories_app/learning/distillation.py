@@ -50,7 +50,7 @@ from sessions_app.encryption import sealing_of
 from sessions_app.items import StoredItem
 from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.services.subjects import merge_target
-from sessions_app.stores.base import StoreUnavailable, UnknownItem
+from sessions_app.stores.base import SessionUnreadable, StoreUnavailable, UnknownItem
 from sessions_app.stores.sealed import sealed_backend_for
 
 logger = logging.getLogger(__name__)
@@ -150,6 +150,9 @@ def distil_session(record: SessionRecord, *, distiller: Distiller | None = None,
         said = [*unread.said(), *_remarks(record, all_of_them=unread.is_whole)]
         row.last_item_id, row.last_item_hash = unread.last
         reading = distiller.read(said, before=_existing_summaries(record, subject))
+    except SessionUnreadable:
+        logger.warning("session %s cannot be read; it is distilled after its next change", record.pk)
+        return _ended(row, record, Outcome.FAILED, DistillationResult())
     except StoreUnavailable:
         row.delete()
         raise

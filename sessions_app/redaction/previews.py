@@ -17,7 +17,7 @@ from sessions_app.models import SessionRecord, Subject
 from sessions_app.redaction import TextToRedact
 from sessions_app.redaction.sessions import MOST_NAMED, LeftReason, address_of, count_occurrences
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Capability, StoreUnavailable
+from sessions_app.stores.base import Capability, SessionUnreadable, StoreUnavailable
 
 PREVIEW_SECONDS = 5.0
 """Time limit of a preview on a page; sessions beyond it are searched by the redaction itself."""
@@ -92,6 +92,8 @@ def preview_redaction(
         else:
             try:
                 add_occurrences(record, target_text, preview, item_id)
+            except SessionUnreadable:
+                preview.cannot[LeftReason.UNREADABLE.value, address_of(record)] += 1
             except StoreUnavailable:
                 away.add(record.store.name)
                 preview.cannot[LeftReason.AWAY.value, record.store.name] += 1

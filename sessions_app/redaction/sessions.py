@@ -24,7 +24,7 @@ from sessions_app.redaction.replay import Replay, keeps_its_place
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
 from sessions_app.services.inspection import inspect_again
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Capability, SessionBusy, StoreUnavailable, UnknownItem
+from sessions_app.stores.base import Capability, SessionBusy, SessionUnreadable, StoreUnavailable, UnknownItem
 from sessions_app.stores.rewriting import ITEMS_A_CHUNK, CannotRewrite, Changes, Rewriter, rewriter_for
 from sessions_app.timeline.decode import decode
 
@@ -51,6 +51,7 @@ class LeftReason(models.TextChoices):
         "too_deep",
         "The item contains the text and is nested too deeply to be redacted. Delete the item, or erase its session.",
     )
+    UNREADABLE = "unreadable", "The session cannot be read, so nothing in it was changed. Its page states the reason."
     REFUSED = "refused", "The database does not accept the redacted items. Delete the items, or erase the session."
     CHANGED = "changed", "The item changed after the preview."
     GONE = "gone", "The item or the session no longer exists."
@@ -176,6 +177,8 @@ def redact_session(
         outcome.leave(LeftReason.HELD, record.store.name)
     except SessionBusy:
         outcome.leave(LeftReason.BUSY, record.store.name)
+    except SessionUnreadable:
+        outcome.leave(LeftReason.UNREADABLE, address_of(record))
     except StoreUnavailable:
         outcome.leave(LeftReason.AWAY, record.store.name)
     except CannotRewrite:

@@ -15,7 +15,7 @@ from django.utils.timezone import now
 
 from sessions_app.items import StoredItem
 from sessions_app.models import SessionFinding, SessionRecord, SessionStore
-from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.base import SessionUnreadable, StoreUnavailable
 from sessions_app.stores.sealed import sealed_backend_for
 from sessions_app.timeline import Inspector
 
@@ -38,7 +38,11 @@ def inspect_quiet_sessions(*, limit: int = 100, quiet: timedelta = QUIET) -> int
     for store in SessionStore.objects.all():
         try:
             for record in waiting.filter(store=store).select_related("store")[:limit]:
-                inspect_session(record)
+                try:
+                    inspect_session(record)
+                except SessionUnreadable:
+                    logger.warning("session %s cannot be read; it is inspected after its next change", record.pk)
+                    note_inspected(record)
                 inspected += 1
         except StoreUnavailable:
             logger.warning("store %s is not responding; its sessions are inspected later", store.pk)
@@ -80,6 +84,13 @@ def inspect_session(record: SessionRecord) -> None:
             agent=current.agent or result.last_agent,
             inspected_count=record.activity_count,
         )
+
+
+def note_inspected(record: SessionRecord) -> None:
+    """Lets the next inspection wait for the next write."""
+    SessionRecord.objects.filter(store_id=record.store_id, session_id=record.session_id).update(
+        inspected_count=record.activity_count
+    )
 
 
 def inspect_again(record: SessionRecord) -> None:

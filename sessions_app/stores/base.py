@@ -44,6 +44,10 @@ class StoreUnavailable(Exception):
     """The store did not respond, or its tables do not exist; the message is a sentence for an operator."""
 
 
+class SessionUnreadable(StoreUnavailable):
+    """This session cannot be read; the others of its store can."""
+
+
 class SessionBusy(StoreUnavailable):
     """The agents hold the session's rows; the caller rolls back and may try again."""
 

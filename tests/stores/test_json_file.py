@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
@@ -19,14 +20,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from sessions_app import registry
+from sessions_app.audit_events import RedactReason
 from sessions_app.models import SessionRecord
+from sessions_app.redaction.services import RedactionRequest, redact_about
 from sessions_app.services.attaching import attach_store
+from sessions_app.services.discovery import discover
+from sessions_app.services.inspection import inspect_quiet_sessions
 from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend, ItemChanged, SessionBusy, StoreUnavailable, UnknownItem
 from sessions_app.stores.json_file import folder as json_folder
 from sessions_app.stores.json_file.entries import BYTE_ORDER_MARK, Entries
 from tests.agents import user
+from tests.builders import make_subject
+from tests.runs.working import report_of, work_off
 from tests.stores.contract import SECRET, Item, SdkAgent, StoreContract, Trouble, enumerated, in_agent, said
 from tests.stores.sealed_contract import SealedContract
 
@@ -317,6 +324,28 @@ class TestFolder:
     def test_a_store_that_makes_no_sense_is_refused(self, db: None, options: dict[str, str], sentence: str) -> None:
         with pytest.raises(registry.AttachRefused, match=sentence):
             declare_store("files", kind="json_file", options=options)
+
+    # --- what cannot be read ------------------------------------------------------------------------------------------
+
+    def test_a_file_that_is_too_large_keeps_no_page_and_no_job_from_the_others(
+        self, plain: ArrayAgent, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        plain.add("large", user(f"{SECRET} and more{' and more' * 100}"))
+        plain.add("talk", user(SECRET))
+        discover(plain.store)
+        SessionRecord.objects.update(subject=make_subject("customer_1"))
+        monkeypatch.setattr(json_folder, "LARGEST_FILE_BYTES", 500)
+        previews = backend_for(plain.store).previews(["large", "talk"])
+        assert (previews["large"].is_readable, previews["talk"].first_user_text) == (False, SECRET)
+        at_once = timedelta(0)
+        assert (inspect_quiet_sessions(quiet=at_once), inspect_quiet_sessions(quiet=at_once)) == (2, 0)
+        large = SessionRecord.objects.get(session_id="large")
+        assert large.subject
+        asked = redact_about(large.subject, RedactionRequest(SECRET, reason=RedactReason.LEAKED_SECRET, by=None))
+        work_off()
+        report = report_of(asked)
+        assert (report["items"], report["reasons"]) == (1, [["unreadable", f"/sessions/{large.pk}/", 1]])
+        assert SECRET not in self.file(plain).read_text()
 
     # --- what stays ---------------------------------------------------------------------------------------------------
 

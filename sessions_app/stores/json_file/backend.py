@@ -136,7 +136,7 @@ class JsonFileBackend(PagedBackend):
         try:
             content = self.folder.read(self._name(session_id))
         except FileUnusable:
-            return preview_from([], 0)
+            return SessionPreview(item_count=0, is_readable=False)
         if content is None:
             return preview_from([], None)
         entries = Entries(content)

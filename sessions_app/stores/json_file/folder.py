@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic, sleep, time
 
-from sessions_app.stores.base import SessionBusy, StoreUnavailable
+from sessions_app.stores.base import SessionBusy, SessionUnreadable, StoreUnavailable
 from sessions_app.stores.json_file.entries import Entries
 
 PATIENCE_SECONDS = 5.0
@@ -38,7 +38,7 @@ LEFT_BEHIND_SECONDS = 60
 Change = Callable[[Entries], bytes]
 
 
-class FileUnusable(StoreUnavailable):
+class FileUnusable(SessionUnreadable):
     """One file of the folder cannot be read; the others can."""
 
 

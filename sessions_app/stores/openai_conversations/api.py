@@ -15,7 +15,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from sessions_app.stores.base import IN_DOUBT, StoreTooSlow, StoreUnavailable
+from sessions_app.stores.base import IN_DOUBT, SessionUnreadable, StoreTooSlow, StoreUnavailable
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -35,7 +35,7 @@ class NotThere(Exception):
     """No such conversation or item is visible to this key."""
 
 
-class UnreadableAnswer(StoreUnavailable):
+class UnreadableAnswer(SessionUnreadable):
     """The answer is JSON that Python cannot decode: nested too deeply, or with a number of thousands of digits."""
 
 
