@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """The result of the last health check of each store."""
 
-    dependencies = [("sessions_app", "0008_plain_items_inspected")]
+    dependencies = [("sessions_app", "0007_plain_items_inspected")]
 
     operations = [
         migrations.AddField(

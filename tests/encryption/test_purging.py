@@ -89,7 +89,7 @@ def test_nothing_goes_where_the_ttl_of_the_agents_is_not_declared(store: Session
 
 def test_a_store_begins_without_a_ttl_and_an_earlier_default_is_none(agent_tables: None) -> None:
     assert attach_main_store().encryption_ttl_seconds is None
-    migration = import_module("sessions_app.migrations.0007_undeclared_ttl")
+    migration = import_module("sessions_app.migrations.0005_undeclared_ttl")
     SessionStore.objects.update(encryption_ttl_seconds=600)
     migration.forget_the_default(apps, None)
     assert SessionStore.objects.get().encryption_ttl_seconds is None

@@ -10,6 +10,6 @@ def inspect_again(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> N
 class Migration(migrations.Migration):
     """The job inspects all encrypted sessions again, to find their plain items."""
 
-    dependencies = [("sessions_app", "0008_plain_items")]
+    dependencies = [("sessions_app", "0006_plain_items")]
 
     operations = [migrations.RunPython(inspect_again, migrations.RunPython.noop)]

@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """Encrypted sessions with plain items are known as such."""
 
-    dependencies = [("sessions_app", "0007_undeclared_ttl")]
+    dependencies = [("sessions_app", "0005_undeclared_ttl")]
 
     operations = [
         migrations.AddField(
