@@ -13,7 +13,7 @@ from sessions_app.models import SessionStore
 from sessions_app.search.snippets import is_shown
 from sessions_app.search_syntax import ParsedSearch
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import StoreTooSlow
+from sessions_app.stores.base import SessionUnreadable, StoreTooSlow
 from sessions_app.stores.sealed import SealedBackend, sealed_backend_for
 from sessions_app.stores.search_protocol import READ_CHARACTERS, ItemSearch, SearchOrder, SliceResult
 
@@ -49,6 +49,7 @@ class SliceReader:
     items_passed_over: int = 0
     items_cut: int = 0
     """Number of read items whose text is longer than READ_CHARACTERS."""
+    sessions_passed_over: int = 0
     has_got_on: bool = False
     """True if the next page of the search need not read all of it again."""
     _sealed: dict[int, SealedBackend] = field(default_factory=dict, init=False)
@@ -70,6 +71,9 @@ class SliceReader:
         if self.items_cut:
             count = "One item is" if self.items_cut == 1 else f"{self.items_cut:,} items are"
             yield f"{count} too long to search completely: only the first {READ_CHARACTERS:,} characters were searched."
+        if self.sessions_passed_over:
+            which = "One session" if self.sessions_passed_over == 1 else f"{self.sessions_passed_over:,} sessions"
+            yield f"{which} could not be read or searched."
         closed = sum(len(backend.kept_closed) for backend in self._sealed.values())
         if closed:
             count = "One encrypted item could" if closed == 1 else f"{closed:,} encrypted items could"
@@ -96,7 +100,21 @@ class SliceReader:
         return max((self.deadline - time.monotonic()) / 2, LEAST_SECONDS)
 
     def look(self, store: SessionStore, starts: Mapping[str, Position | None], *, limit: int) -> dict[str, SliceResult]:
-        """Reads several sessions at once. Raises StoreTooSlow, and StoreUnavailable otherwise."""
+        """Reads several sessions at once, without unreadable ones. Raises StoreTooSlow and StoreUnavailable."""
+        try:
+            return self._look(store, starts, limit=limit)
+        except SessionUnreadable:
+            if len(starts) == 1:
+                self.sessions_passed_over += 1
+                return dict.fromkeys(starts, SliceResult(None, None, 0))
+        return {
+            session_id: self.look(store, {session_id: start}, limit=limit)[session_id]
+            for session_id, start in starts.items()
+        }
+
+    def _look(
+        self, store: SessionStore, starts: Mapping[str, Position | None], *, limit: int
+    ) -> dict[str, SliceResult]:
         looks: dict[str, SliceResult] = {}
         sealed = {session_id for session_id in starts if (store.pk, session_id) in self.granted}
         for some in filter(None, (sealed, starts.keys() - sealed)):

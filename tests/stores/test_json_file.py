@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import pytest
 from agents.memory import SessionABC
+from django.contrib.auth.models import User
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
@@ -23,6 +24,8 @@ from sessions_app import registry
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import SessionRecord
 from sessions_app.redaction.services import RedactionRequest, redact_about
+from sessions_app.search.remembered import remember_search
+from sessions_app.search.sessions import matching_sessions
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.discovery import discover
 from sessions_app.services.inspection import inspect_quiet_sessions
@@ -337,6 +340,10 @@ class TestFolder:
         monkeypatch.setattr(json_folder, "LARGEST_FILE_BYTES", 500)
         previews = backend_for(plain.store).previews(["large", "talk"])
         assert (previews["large"].is_readable, previews["talk"].first_user_text) == (False, SECRET)
+        search = remember_search(User.objects.create_user("reader"), SECRET)
+        matches = matching_sessions(search, SessionRecord.objects.on_record(), is_masked=False)
+        assert [match.record.session_id for match in matches.found] == ["talk"]
+        assert matches.notes == ["One session could not be read or searched."]
         at_once = timedelta(0)
         assert (inspect_quiet_sessions(quiet=at_once), inspect_quiet_sessions(quiet=at_once)) == (2, 0)
         large = SessionRecord.objects.get(session_id="large")
