@@ -16,7 +16,7 @@ from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 from django.utils.timezone import now
 
-from memadmin.accounts.session_store import SessionStore, digest_of
+from memadmin.accounts.session_store import DigestSessions, digest_of
 
 
 def record(request: HttpRequest, user: User) -> None:
@@ -62,7 +62,7 @@ def end(row: UserSession) -> None:
 
 def _is_of(user: User, session: Session) -> bool:
     """Whether the session was opened with the user's current password, and an accepted secret key."""
-    data: dict[str, Any] = SessionStore().decode(session.session_data)
+    data: dict[str, Any] = DigestSessions().decode(session.session_data)
     opened_with = data.get(HASH_SESSION_KEY, "")
     hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
     return any(constant_time_compare(opened_with, each) for each in hashes)

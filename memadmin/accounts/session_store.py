@@ -23,8 +23,8 @@ def digest_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:DIGITS]
 
 
-class DigestedSessions(db.SessionStore):
-    """Sessions under digests of their keys."""
+class DigestSessions(db.SessionStore):
+    """Django's store of sessions, by digests."""
 
     def load(self) -> dict[str, Any]:
         key = self.session_key
@@ -54,5 +54,5 @@ class DigestedSessions(db.SessionStore):
     adelete = SessionBase.adelete
 
 
-SessionStore = DigestedSessions
-"""The name under which Django looks for the class of an engine."""
+SessionStore = DigestSessions
+"""The name that Django looks for in an engine."""
