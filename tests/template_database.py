@@ -18,6 +18,7 @@ from typing import Any
 
 import psutil
 import psycopg
+from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
 from psycopg import sql
@@ -102,8 +103,10 @@ def _address_of(database: str) -> str:
 
 
 def fingerprint() -> str:
-    """Another one for other installed packages, and for other text of anything that migrations are or call."""
-    told = hashlib.sha256()
+    """Another one for other installed packages, other text of anything that migrations are or call, and other keys: the
+    database knows those with which actors are proved.
+    """
+    told = hashlib.sha256(f"{settings.SECRET_KEY}\n{settings.SECRET_KEY_FALLBACKS}\n".encode())
     for package in sorted(Path(sysconfig.get_path("purelib")).glob("*.dist-info")):
         told.update(f"{package.name}\n".encode())
     for file in sorted(files_behind_the_schema()):

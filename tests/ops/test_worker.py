@@ -68,7 +68,13 @@ def worker(server: EmbeddedServer) -> Iterator[subprocess.Popen[str]]:
 def in_a_checkout(data_dir: Path) -> dict[str, Any]:
     return {
         "cwd": settings.CHECKOUT_DIR,
-        "env": {**os.environ, "DJANGO_SETTINGS_MODULE": "memadmin.settings", "MEMADMIN_DATA_DIR": str(data_dir)},
+        "env": {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "memadmin.settings",
+            "MEMADMIN_DATA_DIR": str(data_dir),
+            # The one that the copied database knows.
+            "MEMADMIN_SECRET_KEY": settings.SECRET_KEY,
+        },
     }
 
 
