@@ -75,11 +75,21 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
         if request.method != "POST" or not self.has_change_permission(request, person):
             return super().user_change_password(request, id, form_url)
         why = why_of(request)
-        with transaction.atomic(), audit.recording(RAW_EDIT_MADE, by=operator(request)) as event:
-            response = super().user_change_password(request, id, form_url)
-            event.is_void = response.status_code != HTTPStatus.FOUND
-            event.target, event.counters = person, {"rows": 1}
-            event.reason_code, event.details = why.code, why.details
+        try:
+            with transaction.atomic():
+                taken = role_requests.request_again(person, by=operator(request), why=why) if person else []
+                with audit.recording(RAW_EDIT_MADE, by=operator(request)) as event:
+                    response = super().user_change_password(request, id, form_url)
+                    event.is_void = response.status_code != HTTPStatus.FOUND
+                    event.target, event.counters = person, {"rows": 1}
+                    event.reason_code, event.details = why.code, why.details
+                if event.is_void:
+                    transaction.set_rollback(True)
+        except role_requests.RoleRequestRefused as problem:
+            messages.error(request, str(problem))
+            return redirect("admin:auth_user_change", id)
+        if not event.is_void:
+            tell_rights_taken(request, taken)
         return response
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
@@ -87,9 +97,9 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
         wanted, held = rights_in(form.cleaned_data), list[AccountRight]()
         if change:
             stored = User.objects.select_for_update().get(pk=obj.pk)
-            held = rights_of(stored)
-            if obj.is_active and not stored.is_active:
-                # Activating an account gives it all rights that it has, also those that this form does not show.
+            held = role_requests.rights_of(stored)
+            if obj.is_active and (not stored.is_active or is_taken_over(stored, obj, by=operator(request))):
+                # All rights that it has, also those that this form does not show: activating it gives them.
                 is_shown = "user_permissions" in form.cleaned_data
                 wanted, held = [*wanted, *(right for right in held if right.permission and not is_shown)], []
         form.rights_to_request = [right for right in wanted if right not in held and right.is_guarded]
@@ -134,10 +144,13 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
             context = {**self.admin_site.each_context(request), "title": "Reset second factor", "person": person}
             return render(request, "admin/reset_second_factor.html", context)
         try:
-            user_actions.reset_second_factor(person, by=by, why=why_of(request))
-        except user_actions.OwnSecondFactor as problem:
+            with transaction.atomic():
+                taken = role_requests.request_again(person, by=by, why=why_of(request))
+                user_actions.reset_second_factor(person, by=by, why=why_of(request))
+        except (user_actions.OwnSecondFactor, role_requests.RoleRequestRefused) as problem:
             messages.error(request, str(problem))
         else:
+            tell_rights_taken(request, taken)
             messages.success(
                 request,
                 "Second factors reset. The person was signed out everywhere and must set up a new second factor"
@@ -167,9 +180,19 @@ def rights_in(cleaned: Mapping[str, Any]) -> list[AccountRight]:
     ]
 
 
-def rights_of(person: User) -> list[AccountRight]:
-    columns = {"groups": person.groups.all(), "user_permissions": person.user_permissions.all()}
-    return rights_in({**columns, "is_superuser": person.is_superuser})
+def is_taken_over(stored: User, changed: User, *, by: User) -> bool:
+    """Whether another person changes the address with which the company's provider finds the account."""
+    return by.pk != stored.pk and changed.email.casefold() != stored.email.casefold()
+
+
+def tell_rights_taken(request: HttpRequest, taken: list[AccountRight]) -> None:
+    if taken:
+        rights = ", ".join(map(str, taken))
+        messages.warning(
+            request,
+            f"Taken away until another administrator confirms them under Role requests: {rights}. You could sign in to"
+            " this account now.",
+        )
 
 
 @admin.register(Group)

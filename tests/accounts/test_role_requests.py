@@ -310,3 +310,40 @@ def test_compliance_is_notified_at_once(first: User, second: User, compliance: C
 def test_administrators_see_that_a_request_waits(first: User, second: User) -> None:
     requested(first)
     assert "1 <small>to confirm</small>" in signed_in(second).get(reverse("sessions:overview")).text
+
+
+# --- accounts that another person could use ---------------------------------------------------------------------------
+
+
+def set_password(by: User, whom: User) -> None:
+    new = {"password1": "f7Hq2pLw9x", "password2": "f7Hq2pLw9x", "usable_password": "true", **WHY}
+    signed_in(by).post(reverse("admin:auth_user_password_change", args=[whom.pk]), new)
+
+
+def reset_factor(by: User, whom: User) -> None:
+    signed_in(by).post(reverse("admin:auth_user_reset_second_factor", args=[whom.pk]), WHY)
+
+
+def change_address(by: User, whom: User) -> None:
+    save(by, whom, "auditor", "compliance", email="mine@example.invalid")
+
+
+@pytest.mark.parametrize("take_over", [set_password, reset_factor, change_address])
+def test_whoever_could_sign_in_as_a_person_gets_none_of_their_rights(
+    take_over: Callable[[User, User], None], first: User, second: User
+) -> None:
+    officer = person("auditor", "compliance")
+    take_over(first, officer)
+    assert (roles_of(officer), rights_waiting()) == ({"auditor"}, ["compliance"])
+    with pytest.raises(services.RoleRequestRefused):
+        services.confirm_role(RoleRequest.objects.get(), by=first)
+    services.confirm_role(RoleRequest.objects.get(), by=second)
+    assert roles_of(officer) == {"auditor", "compliance"}
+
+
+def test_a_password_that_is_not_saved_and_ones_own_take_nothing(first: User) -> None:
+    officer = person("compliance")
+    bad = {"password1": "one", "password2": "other", "usable_password": "true", **WHY}
+    signed_in(first).post(reverse("admin:auth_user_password_change", args=[officer.pk]), bad)
+    set_password(first, first)
+    assert (roles_of(officer), roles_of(first), rights_waiting()) == ({"compliance"}, {"administrator"}, [])

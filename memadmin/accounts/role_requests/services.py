@@ -44,6 +44,15 @@ class AccountRight:
         is_superuser = self.role is None and self.permission is None
         return {"role": self.role, "permission": self.permission, "is_superuser": is_superuser}
 
+    def take_from(self, person: User) -> None:
+        if self.role:
+            person.groups.remove(self.role)
+        elif self.permission:
+            person.user_permissions.remove(self.permission)
+        else:
+            person.is_superuser = False
+            person.save(update_fields=["is_superuser"])
+
     def give_to(self, person: User) -> None:
         if self.role:
             person.groups.add(self.role)
@@ -61,6 +70,16 @@ def is_guarded(permissions: Iterable[Permission]) -> bool:
 
 def name_of(permission: Permission) -> str:
     return f"{permission.content_type.app_label}.{permission.codename}"
+
+
+def rights_of(person: User) -> list[AccountRight]:
+    """Roles, single permissions and superuser rights of an account. Two queries."""
+    permissions = person.user_permissions.select_related("content_type")
+    return [
+        *(AccountRight(role=role) for role in person.groups.all()),
+        *(AccountRight(permission=permission) for permission in permissions),
+        *([AccountRight()] if person.is_superuser else []),
+    ]
 
 
 class RoleRequestError(Exception):
@@ -96,6 +115,24 @@ def request_role(person: User, right: AccountRight, *, by: User, why: audit.Why)
     )
     request.save(force_insert=True)
     return request
+
+
+@transaction.atomic
+def request_again(person: User, *, by: User, why: audit.Why) -> list[AccountRight]:
+    """Takes the guarded rights of an account away and requests them again; returns them. Before its password, second
+    factor or address is set by another person, who could then sign in with it.
+
+    Raises RoleRequestRefused if `by` may not administer one of the rights.
+    """
+    if by.pk == person.pk or not person.is_active:
+        return []
+    taken = [right for right in rights_of(person) if right.is_guarded]
+    for right in taken:
+        require_administrator(by, right)
+    for right in taken:
+        right.take_from(person)
+        request_role(person, right, by=by, why=why)
+    return taken
 
 
 @transaction.atomic
