@@ -36,7 +36,7 @@ QUERIES = {
     "sessions of a subject": 15,
     "sessions of a ticket": 13,
     "sessions without a subject": 12,
-    "sessions that say so": 19,
+    "sessions that say so": 20,
     "newer sessions": 5,
     "timeline": 15,
     "timeline at an item": 16,

@@ -10,11 +10,11 @@ import pytest
 from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.contrib.sessions.backends.db import SessionStore
 from django.test import override_settings
 from django.urls import reverse
 from playwright.sync_api import BrowserContext, CDPSession, Page, expect
 
+from memadmin.accounts.session_store import SessionStore
 from tests.accounts.company import company, company_at, somebody
 from tests.accounts.factors import code_of, with_app
 from tests.browser.conftest import Watch, say_why

@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import pytest
 from django.contrib.auth.models import User
-from django.contrib.sessions.backends.db import SessionStore
 from playwright.sync_api import Browser, Error, Page, expect
 
+from memadmin.accounts.session_store import SessionStore
 from sessions_app.models import SessionRecord
 from sessions_app.services.inspection import inspect_session
 from tests.agents import add_items, assistant, attach_main_store

@@ -51,7 +51,7 @@ def attach_command(*arguments: str) -> str:
 def grant_all_to(role: str) -> None:
     run_sql(
         f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {role}; GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {role};"
-        f" GRANT ALL ON SCHEMA public TO {role}"
+        f" GRANT ALL ON SCHEMA public TO {role}; GRANT ALL ON ALL FUNCTIONS IN SCHEMA public TO {role}"
     )
 
 

@@ -7,8 +7,4 @@ class Migration(migrations.Migration):
     """What is under a hold is not deleted, by whatever path."""
 
     dependencies = [("retention", "0001_holds"), ("memories_app", "0003_triggers"), ("accounts", "0003_triggers")]
-    operations = [
-        # The row at which holds and deletions meet.
-        migrations.RunSQL("INSERT INTO retention_holdlock DEFAULT VALUES", migrations.RunSQL.noop),
-        RunFile("retention", "hold_triggers.sql"),
-    ]
+    operations = [RunFile("retention", "hold_triggers.sql")]

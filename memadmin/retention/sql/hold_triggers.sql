@@ -1,4 +1,6 @@
--- The triggers of holds on tables of other apps, which know nothing of holds.
+-- The row at which holds and deletions meet, and the triggers of holds on tables of other apps, which know nothing of them.
+
+INSERT INTO retention_holdlock (last_number) SELECT 0 WHERE NOT EXISTS (SELECT FROM retention_holdlock);
 
 CREATE OR REPLACE TRIGGER hold_refuses_erasure BEFORE UPDATE OF erased_at ON sessions_app_sessionrecord
 FOR EACH ROW WHEN (OLD.erased_at IS NULL AND NEW.erased_at IS NOT NULL) EXECUTE FUNCTION memadmin_refuse_held_session();
