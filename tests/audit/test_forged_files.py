@@ -81,7 +81,7 @@ NOT_A_LOG: dict[str, list[Record]] = {
 
 
 @pytest.mark.parametrize("case", NOT_A_LOG)
-def test_whatever_is_not_in_the_format_is_reported(case: str) -> None:
+def test_lines_that_are_not_in_the_format_are_reported(case: str) -> None:
     report = verify(NOT_A_LOG[case], NOTES)
     assert (report.verdict, "unreadable" in kinds(report)) == ("broken", True), report.findings
 
@@ -512,7 +512,7 @@ def test_inserted_events_are_no_removed_ones() -> None:
 def readings(records: Sequence[Record]) -> list[object]:
     """What an auditor reads in an export: the name of the log, and its events in order.
 
-    The time of the export and the anchors that it claims are nobody's signed words.
+    Neither the time of the export nor the anchors that it claims are signed.
     """
     read: list[object] = [records[0]["origin"], records[0]["size"], records[0]["details"]]
     return read + [record for record in records if "event" in record]
@@ -541,7 +541,7 @@ def change_value(data: st.DataObject, record: Any) -> None:
         elif what == "add" and isinstance(record, dict):
             record[data.draw(st.sampled_from(["x", "index", "event", "details", "waiting", "end"]))] = inner
         else:
-            record[key] = data.draw(OTHER_VALUES)
+            record[key] = deepcopy(data.draw(OTHER_VALUES))
         return
 
 
@@ -559,9 +559,8 @@ def mutate(data: st.DataObject, records: list[Record]) -> None:
     elif what == "cut":
         del records[max(1, min(place, other)) : max(place, other)]
     elif what == "invent":
-        records.insert(
-            place, data.draw(st.sampled_from([waiting(FORGED), leaf(12, FORGED), checkpoint_record(NOTES[0])]))
-        )
+        invented = data.draw(st.sampled_from([waiting(FORGED), leaf(12, FORGED), checkpoint_record(NOTES[0])]))
+        records.insert(place, deepcopy(invented))
     else:
         change_value(data, records[place])
 

@@ -167,6 +167,9 @@ class TestAReader:
         found = run("--dsn", dsn, "--anchors", "anchor.jsonl", "--json", directory=tmp_path)
         assert found.returncode == 0, found.stderr
         assert json.loads(found.stdout)["verdict"] == "ok"
+        log.write_text("".join(log.read_text().splitlines(keepends=True)[:1]))
+        cut = json.loads(run("--dsn", dsn, "--anchors", "anchor.jsonl", "--json", directory=tmp_path).stdout)
+        assert [finding["kind"] for finding in cut["findings"]] == ["cut_anchor"]
         refused = run("--dsn", make_conninfo(dsn, dbname="nowhere"), directory=tmp_path)
         assert refused.returncode == 2
         assert refused.stderr.startswith("verifier: The database cannot be read: ")
@@ -296,7 +299,7 @@ class TestTheCommands:
         with pytest.raises(SystemExit) as ended:
             call_command("verify_audit")
         assert ended.value.code == 1
-        assert capsys.readouterr().out.startswith("BROKEN: the log differs from the signed checkpoints. Size 20")
+        assert capsys.readouterr().out.startswith("BROKEN: the log, the file or an anchor was changed. Size 20")
 
     def test_verify_audit_ends_with_3_when_older_events_are_not_signed(
         self, log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

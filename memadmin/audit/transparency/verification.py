@@ -90,10 +90,10 @@ def sent_again(place: Anchor) -> list[str]:
 
 
 def pinned_keys() -> list[Key]:
-    """The keys that this process trusts whatever the log names: the signing key, its predecessor during a rotation, and
-    those of the operator. Empty in a process without a signing key unless the operator lists some.
+    """The keys that this process trusts, independent of the log: the signing key, its predecessor during a rotation,
+    and those of the operator. Empty in a process without a signing key unless the operator lists some.
 
-    The key that the log itself names is none of them: whoever rewrites the log names another.
+    The key that the log itself names is none of them: a rewritten log names another.
     """
     # A key is the same under every name; the log's own name may be forged.
     own = [keys.signing_key("memadmin"), keys.signing_key_before("memadmin")]

@@ -440,7 +440,7 @@ NOWHERE = (-math.inf, -math.inf)
 def strict_json(text: str | bytes) -> Any:
     """The value of a JSON text in UTF-8. Raises ValueError or RecursionError.
 
-    Refuses whatever two readers could understand differently: a key that occurs twice, NaN, infinite numbers, lone
+    Refuses text that two readers could understand differently: a key that occurs twice, NaN, infinite numbers, lone
     surrogates.
     """
     text = (text if isinstance(text, bytes) else text.encode()).decode()
@@ -1416,8 +1416,8 @@ class Comparing:
     def _compare_epoch(self, epoch: Epoch) -> list[SignedCheckpoint]:
         """Reports an epoch. Returns the anchors of its lost events that are larger than its record admits.
 
-        A record that replaces anchored events must name the newest of their anchors: whoever has the signing key could
-        declare any history lost.
+        A record that replaces anchored events must name the newest of their anchors, because the holder of the signing
+        key can declare any history lost.
         """
         begun = epoch.begun
         known = [
@@ -2000,7 +2000,7 @@ def verify_dsn(dsn: str, anchors: Sequence[Path], pinned: Sequence[Key]) -> Repo
     try:
         with psycopg.connect(dsn) as connection:
             # Before the anchors, which may get more meanwhile.
-            recorded = {size for (size,) in connection.execute(RECORDED)}
+            recorded = {size for (size,) in connection.execute(RECORDED)} if anchors else set()
         notes, stores = anchors_of(anchors, recorded)
         return verify_database(lambda: psycopg.connect(dsn), anchors=notes, stores=stores, pinned=pinned)
     except psycopg.Error as problem:
@@ -2067,7 +2067,7 @@ VERDICTS = {
     "unsigned": "UNSIGNED: {unsigned:,} of {total:,} events have no valid signature and may be invented",
     "epoch": "EPOCH: the log continues from an older state, and earlier events were replaced; nothing else contradicts"
     " it",
-    "broken": "BROKEN: the log differs from the signed checkpoints",
+    "broken": "BROKEN: the log, the file or an anchor was changed",
 }
 
 
