@@ -95,7 +95,8 @@ def test_way_back_is_refused(app: str) -> None:
 def test_database_of_an_unreleased_version_is_refused() -> None:
     MigrationRecorder(connection).record_applied(*migrating.OF_UNRELEASED)
     run_sql(
-        "DELETE FROM django_migrations WHERE app IN ('memories_app', 'retention') OR (app, name) = ('audit', '0004_proven_actors')"
+        "DELETE FROM django_migrations"
+        " WHERE app IN ('memories_app', 'retention') OR (app, name) = ('audit', '0004_proven_actors')"
     )
     with pytest.raises(CommandError) as refusal:
         call_command("migrate", verbosity=0)

@@ -130,8 +130,8 @@ def request_again(person: User, *, by: User, why: audit.Why) -> list[AccountRigh
     for right in taken:
         require_administrator(by, right)
     for right in taken:
-        right.take_from(person)
         request_role(person, right, by=by, why=why)
+        right.take_from(person)
     return taken
 
 
