@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterable
 from contextlib import aclosing
+from datetime import timedelta
 from io import StringIO
 
 from django.conf import settings
@@ -14,13 +15,17 @@ from django.contrib.auth.hashers import check_password, make_password
 from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 from django.db import connection
+from django.utils.timezone import now
 
 from memadmin import environment
 from memadmin.demo import agents, remembering, sealing, talks
+from memadmin.demo.stories.support import WHERE_IS_MY_ORDER
 from memadmin.deploy.roles import Roles
+from memadmin.retention.models import LegalHold
+from memadmin.retention.services import place_hold
 from sessions_app import registry
 from sessions_app.encryption import keyring
-from sessions_app.models import SessionStore, SubjectKind
+from sessions_app.models import SessionRecord, SessionStore, SubjectKind
 from sessions_app.services import patterns
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.discovery import discover_sessions
@@ -134,4 +139,14 @@ def tell_stories() -> int:
     if count:
         # The worker would discover those in files half a minute later.
         discover_sessions()
+    hold_a_session()
     return count
+
+
+def hold_a_session() -> None:
+    """Places a legal hold on one session, unless there is any hold."""
+    record = SessionRecord.objects.on_record().filter(session_id=WHERE_IS_MY_ORDER.session_id).first()
+    if record and not LegalHold.objects.exists():
+        officer, review_on = User.objects.get(username="compliance"), now().date() + timedelta(days=60)
+        reason = "Chargeback 2026-5512, letter of 20 November"
+        place_hold(record, reason=reason, owner=officer, review_on=review_on, by=officer)
