@@ -9,6 +9,20 @@ from django.db import connection
 
 from sessions_app.services.deletion_guards import DeletionRefused, guards_deletion
 
+HOLD_TRIGGERS = (
+    ("sessions_app_sessionrecord", "hold_refuses_erasure"),
+    ("sessions_app_sessionrecord", "hold_refuses_deletion"),
+    ("sessions_app_sessionrecord", "hold_keeps_session"),
+    ("sessions_app_subject", "hold_keeps_merge"),
+    ("memories_app_memoryversion", "hold_refuses_erasure"),
+    ("memories_app_memory", "hold_refuses_deletion"),
+    ("memories_app_memoryversion", "hold_refuses_deletion"),
+    ("memories_app_evidence", "hold_refuses_deletion"),
+    ("memories_app_signal", "hold_refuses_deletion"),
+    ("memories_app_recall", "hold_refuses_deletion"),
+)
+"""Tables of other apps and the triggers on them, as `sql/hold_triggers.sql` installs them."""
+
 
 class OnLegalHold(DeletionRefused):
     def __init__(self, number: int) -> None:

@@ -21,6 +21,8 @@ from memadmin.deploy import checks
 from memadmin.deploy.checks import enforcement, operation, rights
 from memadmin.deploy.checks.finding import CheckFinding
 from memadmin.deploy.roles import INSERT_ONLY, Roles
+from memadmin.deploy.steps import fetch
+from memadmin.retention.guard import HOLD_TRIGGERS
 from tests.agents import attach_main_store, run_sql, second_connection, value_of
 from tests.audit.events import record_events
 from tests.builders import make_store
@@ -197,6 +199,17 @@ def test_the_trigger_of_the_log_that_is_off_is_found() -> None:
     run_sql(f"ALTER TABLE audit_event DISABLE TRIGGER {trigger}")
     [found] = hints(enforcement.triggers)
     assert "clients choose time and role of an event, and it is not sequenced" in found
+
+
+def test_triggers_of_legal_holds_are_all_looked_for() -> None:
+    assert hints(enforcement.holds) == []
+    installed = fetch("SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE tgname ~ '^hold_'")
+    assert set(installed) == set(HOLD_TRIGGERS)
+    run_sql("DROP TRIGGER hold_keeps_merge ON sessions_app_subject")
+    run_sql("ALTER TABLE memories_app_signal DISABLE TRIGGER hold_refuses_deletion")
+    missing, disabled = hints(enforcement.holds)
+    assert "hold_keeps_merge of sessions_app_subject is missing" in missing
+    assert "Run ALTER TABLE memories_app_signal ENABLE TRIGGER hold_refuses_deletion." in disabled
 
 
 def test_triggers_that_do_not_record_are_found() -> None:

@@ -28,6 +28,7 @@ OF_DATABASE: tuple[Check, ...] = (
     rights.agents,
     enforcement.functions,
     enforcement.triggers,
+    enforcement.holds,
     operation.log,
     operation.worker,
     operation.stores,

@@ -10,6 +10,7 @@ from django.db import connection
 from memadmin.audit.log.triggers import Calling
 from memadmin.deploy.checks.finding import APPLY, CheckFinding
 from memadmin.deploy.steps import fetch
+from memadmin.retention.guard import HOLD_TRIGGERS
 
 FUNCTIONS = """
 SELECT p.oid::regprocedure::text, has_function_privilege('public', p.oid, 'EXECUTE'),
@@ -66,6 +67,24 @@ def triggers() -> Iterator[CheckFinding]:
             "A client may choose the numbers of events. Run ALTER TABLE audit_event ALTER number SET GENERATED ALWAYS."
         )
         yield CheckFinding("error", "triggers", hint)
+
+
+def holds() -> Iterator[CheckFinding]:
+    """Triggers that keep what is under a legal hold."""
+    for table, name in HOLD_TRIGGERS:
+        installed = fetch(TRIGGER, [connection.ops.quote_name(table), name])
+        if not installed:
+            hint = (
+                f"The trigger {name} of {table} is missing: data under a legal hold can be deleted. Run"
+                " memadmin/retention/sql/hold_triggers.sql as the migrator."
+            )
+            yield CheckFinding("error", "holds", hint)
+        elif installed[0][0] == "D":
+            hint = (
+                f"The trigger {name} of {table} is disabled: data under a legal hold can be deleted. Run ALTER TABLE"
+                f" {table} ENABLE TRIGGER {name}."
+            )
+            yield CheckFinding("error", "holds", hint)
 
 
 def _fault_of(trigger: Calling, table: str, name: str) -> Iterator[CheckFinding]:
