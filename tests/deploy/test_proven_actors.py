@@ -121,6 +121,12 @@ def name_actor(*arguments: str | int | None) -> str:
         return str(cursor.fetchone()[0])
 
 
+def acting(*arguments: str | int | None) -> object:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT memadmin_acting(%s, %s, %s, %s)", arguments)
+        return cursor.fetchone()[0]
+
+
 def test_proof_is_for_one_actor_and_five_minutes(ours: Roles, clerk: User, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = audit.person(clerk).columns
     proof = proofs.proof_of(*columns)
@@ -135,8 +141,12 @@ def test_proof_is_for_one_actor_and_five_minutes(ours: Roles, clerk: User, monke
             (*columns, "tokens" + proof[proof.index(".") :]),
             (*columns, ""),
             (*columns, None),
+            # Of an unknown key there is no hash.
+            (*columns, f"x.{int(time.time())}."),
+            (*columns, f"x.{int(time.time())}.0"),
         ):
             assert name_actor(*wrong) == "unproven", wrong
+            assert acting(*wrong) is None, wrong
         began = time.time()
         for seconds, is_late in ((-200, False), (-400, True), (400, True)):
             monkeypatch.setattr(time, "time", lambda at=began + seconds: at)

@@ -32,11 +32,17 @@ CREATE OR REPLACE FUNCTION memadmin_is_proof(
 DECLARE
     parts CONSTANT text[] := string_to_array(proof, '.');
 BEGIN
-    RETURN cardinality(parts) = 3 AND parts[1] <> 'tokens' AND parts[2] ~ '^[0-9]{1,12}$'
-        AND abs(extract(epoch FROM clock_timestamp()) - parts[2]::bigint) <= 300
-        AND parts[3] = coalesce(memadmin_mac(
+    IF proof IS NULL OR cardinality(parts) <> 3 OR parts[1] = 'tokens' OR parts[2] !~ '^[0-9]{1,12}$' THEN
+        RETURN false;
+    END IF;
+    -- Of an unknown key there is no hash, and NULL is no proof.
+    RETURN coalesce(
+        abs(extract(epoch FROM clock_timestamp()) - parts[2]::bigint) <= 300
+        AND parts[3] = memadmin_mac(
             parts[1], parts[2] || ':' || coalesce(given_user_id::text, '') || ':' || given_kind || ':' || given_label
-        ), '');
+        ),
+        false
+    );
 END $$;
 
 -- What triggers believe, for a day: an import may name its actor once for all that it writes.
@@ -85,7 +91,7 @@ CREATE OR REPLACE FUNCTION memadmin_acting(
 DECLARE
     found uuid;
 BEGIN
-    IF NOT memadmin_is_proof(given_kind, given_label, given_user_id, proof) THEN
+    IF memadmin_is_proof(given_kind, given_label, given_user_id, proof) IS NOT TRUE THEN
         RETURN NULL;
     END IF;
     found := memadmin_actor(given_kind, given_label, given_user_id);
