@@ -114,6 +114,8 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
             else:
                 obj.user_permissions.remove(right.permission)
         super().save_model(request, obj, form, change)
+        if not change or is_taken_over(stored, obj, by=operator(request)):
+            role_requests.note_access(obj, by=operator(request))
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)

@@ -18,6 +18,7 @@ from memadmin.accounts.grants import querysets
 from memadmin.accounts.role_requests import querysets as role_requests
 
 __all__ = [
+    "AccountAccess",
     "ContentGrant",
     "GovernedGroup",
     "GovernedUser",
@@ -238,6 +239,23 @@ class RoleRequest(models.Model):
         if self.decided_at:
             return self.State.WITHDRAWN if self.decided_by_id == self.requested_by_id else self.State.REJECTED
         return self.State.WAITING if self.requested_at > at - role_requests.ANSWER_WITHIN else self.State.LAPSED
+
+
+class AccountAccess(models.Model):
+    """An administrator who set the password, second factor or address of an account, and could sign in with it: they do
+    not confirm its rights. Ends when the person changes the password.
+    """
+
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    since = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        default_permissions = ()
+        constraints: ClassVar = [models.UniqueConstraint(fields=["person", "by"], name="account_access_once")]
+
+    def __str__(self) -> str:
+        return f"access to account {self.person_id}"
 
 
 class Notice(models.Model):

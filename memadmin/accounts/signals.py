@@ -19,6 +19,7 @@ from django.http import HttpRequest
 
 from memadmin import audit
 from memadmin.accounts import audit_events, open_sessions, reauth, user_actions
+from memadmin.accounts.models import AccountAccess
 
 
 @receiver(user_logged_in)
@@ -71,6 +72,8 @@ def record_new_factor(instance: Authenticator, created: bool, **kwargs: Any) -> 
 def record_new_password(request: HttpRequest, user: User, **kwargs: Any) -> None:
     with transaction.atomic():
         audit.record(audit_events.PASSWORD_CHANGED, by=user, target=user)
+        # Whoever set the former one cannot sign in with it any more.
+        AccountAccess.objects.filter(person=user).delete()
     # The session of this browser has a new key.
     open_sessions.record(request, user)
 

@@ -347,3 +347,31 @@ def test_a_password_that_is_not_saved_and_ones_own_take_nothing(first: User) -> 
     signed_in(first).post(reverse("admin:auth_user_password_change", args=[officer.pk]), bad)
     set_password(first, first)
     assert (roles_of(officer), roles_of(first), rights_waiting()) == ({"compliance"}, {"administrator"}, [])
+
+
+def test_whoever_set_a_password_confirms_nothing_for_that_account_until_the_person_changed_it(
+    first: User, second: User
+) -> None:
+    third = an_administrator("third")
+    clerk = User.objects.create_user("clerk", password="clerk")
+    waiting = requested(second, whom=clerk)
+    set_password(first, clerk)
+    with pytest.raises(services.RoleRequestRefused, match="You set the password"):
+        services.confirm_role(waiting, by=first)
+    clerk.refresh_from_db()
+    browser = signed_in(clerk)
+    new = {"oldpassword": "f7Hq2pLw9x", "password1": "Zt5vQe8mKd", "password2": "Zt5vQe8mKd"}
+    assert browser.post(reverse("account_change_password"), new).status_code == 302
+    services.confirm_role(waiting, by=first)
+    assert roles_of(clerk) == {"compliance"}
+    # A disabled account keeps its roles, and loses nothing by a password: activating it requests them.
+    disabled = person("support")
+    User.objects.filter(pk=disabled.pk).update(is_active=False)
+    set_password(first, disabled)
+    disabled.refresh_from_db()
+    save(second, disabled, "support")
+    activating = RoleRequest.objects.get(person=disabled)
+    with pytest.raises(services.RoleRequestRefused):
+        services.confirm_role(activating, by=first)
+    services.confirm_role(activating, by=third)
+    assert roles_of(disabled) == {"support"}

@@ -12,7 +12,7 @@ from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.accounts import audit_events
-from memadmin.accounts.models import RoleRequest
+from memadmin.accounts.models import AccountAccess, RoleRequest
 from memadmin.accounts.roles import UNGUARDED
 from memadmin.accounts.same_person import is_same_person
 
@@ -124,6 +124,7 @@ def request_again(person: User, *, by: User, why: audit.Why) -> list[AccountRigh
 
     Raises RoleRequestRefused if `by` may not administer one of the rights.
     """
+    note_access(person, by=by)
     if by.pk == person.pk or not person.is_active:
         return []
     taken = [right for right in rights_of(person) if right.is_guarded]
@@ -135,6 +136,12 @@ def request_again(person: User, *, by: User, why: audit.Why) -> list[AccountRigh
     return taken
 
 
+def note_access(person: User, *, by: User) -> None:
+    """Notes that `by` sets how the account is signed in to: they do not confirm its rights."""
+    if by.pk != person.pk:
+        AccountAccess.objects.get_or_create(person=person, by=by)
+
+
 @transaction.atomic
 def confirm_role(request: RoleRequest, *, by: User) -> RoleRequest:
     """Gives the person the requested right. Raises RoleRequestRefused or RequestAlreadyDecided.
@@ -144,6 +151,11 @@ def confirm_role(request: RoleRequest, *, by: User) -> RoleRequest:
     request, right = locked_for_decision(request, by)
     if is_same_person(by, request.requested_by) or is_same_person(by, request.person):
         raise RoleRequestRefused("You requested this, or it is for you. Another administrator has to confirm it.")
+    accesses = AccountAccess.objects.filter(person=request.person).select_related("by")
+    if any(is_same_person(by, access.by) for access in accesses):
+        raise RoleRequestRefused(
+            "You set the password, second factor or address of this account. Another administrator has to confirm it."
+        )
     if not may_administer(request.requested_by, right):
         raise RoleRequestRefused("The person who requested this may no longer do so. Reject the request.")
     if not request.person.is_active:
