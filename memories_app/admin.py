@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.widgets import AdminTextareaWidget
 from django.contrib.postgres.forms import SimpleArrayField
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.forms.fields import InvalidJSONInput
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html_join
@@ -43,6 +43,7 @@ from memories_app.models import (
 from memories_app.models.memories import LONGEST_STATEMENT, MOST_AGENTS
 from memories_app.services.refusals import MemoryActionRefused, Unproposable
 from sessions_app.admin.listing import OfOne, ShortList, ShownRows
+from sessions_app.services.deletion_guards import DeletionRefused, refusals_explained
 
 AROUND = {MemoryVersion: "versions", Evidence: "evidence", Signal: "signals", Review: "decisions"}
 
@@ -271,7 +272,12 @@ class Deletable(OfMemory):
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        return super().delete_view(request, object_id, extra_context)
+        try:
+            with refusals_explained():
+                return super().delete_view(request, object_id, extra_context)
+        except DeletionRefused as refused:
+            messages.error(request, str(refused))
+            return HttpResponseRedirect(request.get_full_path())
 
 
 @admin.register(Evidence)

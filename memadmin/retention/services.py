@@ -147,10 +147,8 @@ def keep_hold(hold: LegalHold, *, by: User) -> LegalHold:
 def is_second_person(hold: LegalHold, user: User) -> bool:
     """Whether this user may release: another person than the requester, by account and by e-mail address."""
     asked = hold.release_requested_by
-    if asked is None:
-        # The account of the requester is gone: whoever placed the hold does not decide alone either.
-        return user.pk != hold.placed_by_id
-    return not is_same_person(user, asked)
+    # Of a deleted account it is not known who it was: the release is requested again.
+    return asked is not None and not is_same_person(user, asked)
 
 
 def locked(hold: LegalHold) -> LegalHold:

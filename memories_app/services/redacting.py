@@ -93,7 +93,8 @@ def redact_memory(memory_id: UUID, scope: Scope, redaction: Redaction, wanted: T
     says_so = any(contains_text(text, f"{memory.statement}\n{memory.key}", memory.data) for text in texts)
     if not (evidence or versions or notes or says_so):
         return False
-    sources = {one.record_id for one in evidence if one.record_id}
+    # All of it: a memory that was also learned from a held session is kept.
+    sources = {one.record_id for one in memory.evidence.all() if one.record_id}
     check_deletion(records=sources, subjects=[memory.subject_id] if memory.subject_id else ())
     counters = {"quotes": len(evidence), "versions": len(versions), "notes": len(notes), "changed": int(says_so)}
     audit.record(

@@ -15,7 +15,7 @@ from memadmin import audit
 from memadmin.migrating import sql_text
 from memadmin.retention.guard import OnLegalHold
 from memadmin.retention.models import LegalHold
-from memadmin.retention.services import DeletionUnderWay
+from memadmin.retention.services import DeletionUnderWay, NotSecondPerson, keep_hold, release_hold, request_release
 from memories_app.audit_events import EraseReason
 from memories_app.models import Evidence, Memory, Recall, Signal
 from memories_app.services.erasing import erase_version
@@ -160,6 +160,64 @@ def test_a_hold_is_neither_deleted_nor_changed_nor_put_in_force_again(officer: U
     with pytest.raises(DatabaseError, match="Place a new one"), transaction.atomic():
         run_sql("UPDATE retention_legalhold SET released_at = NULL")
     assert LegalHold.objects.get().is_released
+
+
+def test_a_memory_is_kept_with_every_session_that_it_was_learned_from(officer: User) -> None:
+    held, other = make_session("a"), make_session("b")
+    memory = approved("Refunds take three days.")
+    for record in (held, other):
+        Evidence.objects.create(memory=memory, record_id=record.pk, quote="three days")
+    Memory.objects.filter(pk=memory.pk).update(
+        status=Memory.Status.NEEDS_REVALIDATION, statement="Refunds take a week."
+    )
+    make_hold(held, by=officer)
+    with pytest.raises(DatabaseError, match="legal hold"), transaction.atomic():
+        run_sql("UPDATE memories_app_memoryversion SET statement = '', data = '{}', erased_at = now() WHERE number = 1")
+    with pytest.raises(DatabaseError, match="legal hold"), transaction.atomic():
+        memory.delete()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE memories_app_signal SET text = ''",
+        "UPDATE memories_app_signal SET subject_id = NULL, record_id = NULL",
+        "UPDATE memories_app_evidence SET quote = ''",
+        "UPDATE memories_app_evidence SET record_id = NULL",
+        "UPDATE memories_app_memory SET subject_id = NULL",
+        "UPDATE sessions_app_sessionrecord SET id = gen_random_uuid()",
+        "UPDATE sessions_app_sessionrecord SET session_id = 'elsewhere'",
+        "UPDATE retention_legalhold SET release_requested_at = now(), released_at = now()",
+    ],
+)
+def test_sql_gets_around_no_hold(statement: str, officer: User) -> None:
+    subject = make_subject("a")
+    record = make_session("a", subject=subject)
+    memory = approved("Drinks tea.", subject=subject)
+    Evidence.objects.create(memory=memory, record_id=record.pk, quote="tea")
+    Signal.objects.create(kind="correction", text="tea", subject=subject, record_id=record.pk)
+    make_hold(record, by=officer), make_hold(subject, by=officer)
+    with pytest.raises(DatabaseError, match=r"legal hold|A release is requested"), transaction.atomic():
+        run_sql(statement)
+
+
+def test_a_subject_that_leads_to_a_held_one_is_not_deleted(officer: User) -> None:
+    source, remaining = make_subject("a"), make_subject("b")
+    subjects.merge_subjects(source, remaining, by=officer)
+    make_hold(remaining, by=officer)
+    with pytest.raises(DatabaseError, match="the merge stays"), transaction.atomic():
+        run_sql(f"DELETE FROM sessions_app_subjectalias; DELETE FROM sessions_app_subject WHERE id = '{source.pk}'")
+
+
+def test_a_release_of_a_deleted_account_is_requested_again(officer: User, second: User) -> None:
+    hold = make_hold("dispute", by=second)
+    asked = request_release(hold, reason="settled", by=officer)
+    officer.delete()
+    for by in (second, person("compliance", "auditor")):
+        with pytest.raises(NotSecondPerson):
+            release_hold(asked, by=by)
+    keep_hold(asked, by=second)
+    released(hold, by=second, second=User.objects.get(username="compliance-auditor"))
 
 
 class TestStores:

@@ -24,6 +24,11 @@ END $$;
 CREATE OR REPLACE FUNCTION memadmin_keep_hold_as_placed() RETURNS trigger
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
+    IF OLD.released_at IS NULL AND NEW.released_at IS NOT NULL
+        AND (OLD.release_requested_by_id IS NULL OR NEW.released_by_id IS NULL)
+    THEN
+        RAISE EXCEPTION 'A release is requested by one person and approved by another.' USING ERRCODE = 'P0H04';
+    END IF;
     IF OLD.released_at IS NOT NULL AND (to_jsonb(NEW) - '{owner_id,placed_by_id,release_requested_by_id,released_by_id}'::text[])
         <> (to_jsonb(OLD) - '{owner_id,placed_by_id,release_requested_by_id,released_by_id}'::text[])
     THEN
@@ -113,7 +118,7 @@ BEGIN
         RAISE EXCEPTION 'The remaining subject is under the legal hold H-%: the merge stays until the hold is released. Nothing was changed.', held
             USING ERRCODE = 'P0H02';
     END IF;
-    RETURN NEW;
+    RETURN CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
 END $$;
 
 -- Rows learned from a session or about a subject: memories with their versions and evidence, signals, recalls.
@@ -121,16 +126,19 @@ CREATE OR REPLACE FUNCTION memadmin_refuse_held_row() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     gone CONSTANT jsonb := to_jsonb(OLD) - '{embedding,words}'::text[];
+    -- The memory that the row is, or belongs to: it is kept with every session that it was learned from.
+    memory CONSTANT uuid := CASE WHEN TG_TABLE_NAME = 'memories_app_memory' THEN gone ->> 'id' ELSE gone ->> 'memory_id' END;
     subject uuid := (gone ->> 'subject_id')::uuid;
+    records uuid[] := array_remove(ARRAY[(gone ->> 'record_id')::uuid], NULL);
     held bigint;
 BEGIN
-    IF gone ? 'memory_id' AND NOT gone ? 'subject_id' THEN
-        subject := (SELECT m.subject_id FROM memories_app_memory AS m WHERE m.id = (gone ->> 'memory_id')::uuid);
+    IF memory IS NOT NULL AND TG_TABLE_NAME <> 'memories_app_signal' THEN
+        subject := coalesce(subject, (SELECT m.subject_id FROM memories_app_memory AS m WHERE m.id = memory));
+        records := records || ARRAY(
+            SELECT e.record_id FROM memories_app_evidence AS e WHERE e.memory_id = memory AND e.record_id IS NOT NULL
+        );
     END IF;
-    held := memadmin_first_hold(
-        CASE WHEN gone ->> 'record_id' IS NULL THEN '{}' ELSE ARRAY[(gone ->> 'record_id')::uuid] END,
-        CASE WHEN subject IS NULL THEN '{}' ELSE ARRAY[subject] END
-    );
+    held := memadmin_first_hold(records, array_remove(ARRAY[subject], NULL));
     IF held IS NOT NULL THEN
         RAISE EXCEPTION 'This is under the legal hold H-%. Nothing was deleted.', held USING ERRCODE = 'P0H01';
     END IF;
