@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memadmin.audit.transparency import verifier
+from memadmin.audit.transparency.notes import SigningKey
 from memadmin.audit.transparency.verifier import CannotRead, Report
 from tests.audit.made_logs import (
     KEY,
@@ -220,6 +221,49 @@ class TestASelection:
         change(proofs)
         report = verify(proofs)
         assert (report.verdict, kinds(report)) == ("broken", {kind})
+
+
+class TestASelectionWithTwoCheckpoints:
+    """An anchored checkpoint confirms nothing about the events of another one."""
+
+    ANCHORED = checkpoint(bodies(2))
+
+    def both(self, note: str, invented: Sequence[Record]) -> list[Record]:
+        return [proof_of(bodies(2), 0, self.ANCHORED), proof_of(invented, 1, note)]
+
+    @pytest.mark.parametrize("size", [2, 3])
+    def test_of_a_stranger_is_broken(self, size: int) -> None:
+        invented = [event(number, outcome="denied") for number in range(100, 100 + size)]
+        for anchors in ([self.ANCHORED], []):
+            report = verify(self.both(checkpoint(invented, STRANGER), invented), anchors, pinned=())
+            assert (report.verdict, report.anchored_size) == ("broken", 0)
+            assert kinds(report) <= {"unknown_key", "rewrite"}
+            assert "unknown_key" in kinds(report)
+
+    def test_of_the_same_key_is_not_anchored(self) -> None:
+        invented = [event(number, outcome="denied") for number in range(100, 103)]
+        for pinned in ((PINNED,), ()):
+            report = verify(self.both(checkpoint(invented), invented), [self.ANCHORED], pinned=pinned)
+            assert (report.verdict, report.findings, report.anchored_size) == ("unanchored", [], 0)
+            assert any(note.startswith("No anchor confirms size 3, but other") for note in report.notes)
+
+    def test_that_are_both_anchored_is_ok(self) -> None:
+        later = checkpoint(bodies(3))
+        for pinned in ((PINNED,), ()):
+            report = verify(self.both(later, bodies(3)), [self.ANCHORED, later], pinned=pinned)
+            assert (report.verdict, report.anchored_size) == ("ok", 3)
+
+    def test_of_two_logs_is_broken(self) -> None:
+        elsewhere = SigningKey("memadmin/elsewhere", bytes(range(32)))
+        report = verify(self.both(checkpoint(bodies(3), elsewhere), bodies(3)), [self.ANCHORED])
+        assert (report.verdict, kinds(report)) == ("broken", {"forged_checkpoint"})
+
+
+def proof_of(events: Sequence[Record], index: int, note: str) -> Record:
+    """The proof of one of the first two of two or three events."""
+    path = [verifier.leaf_hash(events[place]).hex() for place in (1 - index, *range(2, len(events)))]
+    made = {"format": verifier.EVENT_FORMAT, "event": events[index], "index": index, "path": path}
+    return made | {"checkpoint": note, "anchors": []}
 
 
 class TestTheProgram:

@@ -1720,21 +1720,52 @@ class Proving:
     def _compare(self, found: Sequence[SignedCheckpoint], report: Report) -> None:
         largest = found[-1]
         report.size, report.root, report.signed_by = largest.size, largest.root.hex(), printable(largest.key)
-        # A selection may have no note that connects the keys of its checkpoints.
-        named = [each.key for each in found]
-        trust = Trust(found, self.anchors, report, pinned=self.pinned, named=named)
+        trust = Trust(found, self.anchors, report, pinned=self.pinned, named=[self._named(found)])
+        origins = {largest.origin}
         for each in found:
             if not trust.knows(each):
                 report.add("unknown_key", f"The checkpoint of size {each.size} is signed by {each.key}.")
-            for anchor in trust.anchors:
-                if (anchor.origin, anchor.position) != (each.origin, each.position) or not trust.signed(anchor):
-                    continue
-                if anchor.root != each.root:
-                    report.add("rewrite", f"An anchor has another root for size {each.size}.")
-                elif not trust.is_ambiguous:
-                    report.anchored_size = max(report.anchored_size, each.size)
-        if self.anchors and not report.anchored_size:
-            report.remark(f"No anchor has size {largest.size}. Request a proof against an anchored checkpoint.")
+            if each.origin not in origins:
+                origins.add(each.origin)
+                report.add(
+                    "forged_checkpoint",
+                    f"The checkpoint of size {each.size} belongs to the log {each.origin}, and others to"
+                    f" {largest.origin}.",
+                )
+        confirmed = set[tuple[str, int, bytes]]()
+        for anchor in trust.anchors:
+            same = [each for each in found if (anchor.origin, anchor.position) == (each.origin, each.position)]
+            if not same or not trust.signed(anchor):
+                continue
+            confirmed.add((anchor.origin, anchor.size, anchor.root))
+            if any(each.root != anchor.root for each in same):
+                report.add("rewrite", f"An anchor has another root for size {anchor.size}.")
+        self._count_anchored(found, set() if trust.is_ambiguous else confirmed, report)
+
+    def _named(self, found: Sequence[SignedCheckpoint]) -> Key:
+        """The key that is known when none is pinned: that of the first anchor with one of the checkpoints, else that of
+        the largest checkpoint. A stranger's checkpoint beside one of the log would otherwise count as much.
+        """
+        stated = {(each.origin, each.position, each.root) for each in found}
+        for note in () if self.pinned else self.anchors:
+            with suppress(InvalidCheckpointNote):
+                anchor = SignedCheckpoint.parse(note, is_checked=False)
+                if (anchor.origin, anchor.position, anchor.root) in stated and anchor.is_signed_by(anchor.key):
+                    return anchor.key
+        return found[-1].key
+
+    def _count_anchored(
+        self, found: Sequence[SignedCheckpoint], confirmed: Set[tuple[str, int, bytes]], report: Report
+    ) -> None:
+        """An anchor confirms the selection only if anchors confirm each of its checkpoints."""
+        left = [each for each in found if (each.origin, each.size, each.root) not in confirmed]
+        if not left:
+            report.anchored_size = found[-1].size
+        elif self.anchors:
+            others = "" if len(left) == len(found) else ", but other checkpoints of the selection"
+            report.remark(
+                f"No anchor confirms size {left[-1].size}{others}. Request a proof against an anchored checkpoint."
+            )
 
 
 def verify_consistency(proof: dict[str, Any], *, pinned: Sequence[Key] = ()) -> Report:
