@@ -6,6 +6,8 @@ import gzip
 import json
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memadmin.audit.transparency import verifier
-from memadmin.audit.transparency.notes import SigningKey
+from memadmin.audit.transparency.notes import SigningKey, sign, verified
 from memadmin.audit.transparency.verifier import CannotRead, Report
 from tests.audit.made_logs import (
     KEY,
@@ -264,6 +266,51 @@ def proof_of(events: Sequence[Record], index: int, note: str) -> Record:
     path = [verifier.leaf_hash(events[place]).hex() for place in (1 - index, *range(2, len(events)))]
     made = {"format": verifier.EVENT_FORMAT, "event": events[index], "index": index, "path": path}
     return made | {"checkpoint": note, "anchors": []}
+
+
+def with_edited(*more: str) -> list[Record]:
+    """An edited event, and further checkpoints."""
+    edited = RECORDS[3] | {"event": RECORDS[3]["event"] | {"outcome": "denied"}}
+    return [*RECORDS[:3], edited, *RECORDS[4:-1], *map(checkpoint_record, more), RECORDS[-1]]
+
+
+def at_time(note: str, signed_at: datetime) -> str:
+    """The same checkpoint, signed at another time."""
+    return sign(replace(verified(note), at=signed_at), KEY)
+
+
+LAST_SECOND = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+IN_THE_WAY: dict[str, list[Record]] = {
+    "a second note of the last size": with_edited(checkpoint([event(n, outcome="denied") for n in range(1, 13)])),
+    "a stranger's note of the last size": with_edited(at_size(NOTES[0], SIZE, STRANGER)),
+    "a note of size zero": with_edited(at_size(NOTES[0], 0, STRANGER)),
+    "a note of size zero, and no events": [*log_of([], [at_size(NOTES[0], 0, KEY)])],
+    "the year 9999": with_edited(at_time(NOTES[0], LAST_SECOND), at_time(NOTES[1], LAST_SECOND)),
+}
+
+
+@pytest.mark.parametrize("case", IN_THE_WAY)
+def test_no_checkpoint_prevents_a_verdict(case: str) -> None:
+    report = verify(IN_THE_WAY[case], NOTES)
+    assert report.verdict == "broken"
+    assert "unreadable" not in kinds(report), report.findings
+
+
+@pytest.mark.parametrize(
+    ("records", "part"),
+    [(RECORDS, (verifier.Comparing, "_walk")), ([proof_of(bodies(2), 0, checkpoint(bodies(2)))], (verifier, "Trust"))],
+    ids=["log", "selection"],
+)
+def test_an_exception_is_a_finding(
+    records: list[Record], part: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr(*part, fail)
+    report = verify(records, NOTES)
+    assert (report.verdict, kinds(report)) == ("broken", {"unreadable"})
+    assert "IndexError: list index out of range" in report.findings[0].detail
 
 
 class TestTheProgram:

@@ -866,6 +866,18 @@ class Trust:
         return self.knows(found) and found.is_signed_by(found.key)
 
 
+@contextmanager
+def reported(report: Report) -> Iterator[None]:
+    """Reports an exception in the block: no content of a log may prevent a verdict about it."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as problem:
+        last = traceback.format_exception_only(problem)[-1].strip()
+        report.add("unreadable", f"A part of the log cannot be compared: {last}")
+
+
 class Comparing:
     """Compares a log with its signed checkpoints, and determines the kind of manipulation where they differ."""
 
@@ -889,6 +901,13 @@ class Comparing:
         self, anchors: Sequence[str] = (), stores: Sequence[AnchorStore] = (), *, is_recent: bool = False
     ) -> None:
         """Fills in the report. `is_recent`: events without a checkpoint are too new for one, which is no finding."""
+        self.report.size = self.log.size
+        with reported(self.report):
+            self._compare(anchors, stores)
+        self._count_signed()
+        self.report.add_unsigned(is_recent=is_recent)
+
+    def _compare(self, anchors: Sequence[str], stores: Sequence[AnchorStore]) -> None:
         self._look_for_duplicates()
         self._read_checkpoints()
         notes = chain(anchors, *(store.notes for store in stores))
@@ -906,8 +925,6 @@ class Comparing:
         self._look_at_unplaced()
         self.report.size = self.log.size
         self.report.root = self.roots.get(self.log.size, b"").hex()
-        self._count_signed()
-        self.report.add_unsigned(is_recent=is_recent)
 
     def _count_signed(self) -> None:
         report, size = self.report, self.signed.size if self.signed else 0
@@ -963,7 +980,7 @@ class Comparing:
                 self.report.add(
                     "forged_checkpoint", f"The checkpoint of size {found.size} belongs to another log, {found.origin}."
                 )
-            if before and found.at + CLOCK_TOLERANCE < before.at:
+            if before and before.at - found.at > CLOCK_TOLERANCE:
                 self.report.add(
                     "clock_step_back",
                     f"The checkpoint of size {found.size} was signed before the one of {before.size}.",
@@ -1158,6 +1175,8 @@ class Comparing:
     def _too_late(self, start: int, stop: int) -> list[int]:
         """Indexes after a range with numbers that belong into it: the farthest and the nearest, if there are many."""
         numbers = self.log.numbers
+        if start >= stop:
+            return []
         usual = sorted(numbers[start:stop])[-2:][0]
         late = [place for place in range(stop, len(numbers)) if -1 < numbers[place] < usual]
         return late[:-65:-1] + late[:-64][:64]
@@ -1220,7 +1239,7 @@ class Comparing:
 
     def _is_younger(self, index: int, checkpoint: SignedCheckpoint) -> bool:
         signed_at = (checkpoint.at.replace(tzinfo=UTC) - BEGINNING) // timedelta(microseconds=1)
-        return self.log.times[index] > signed_at
+        return bool(self.log.times) and self.log.times[index] > signed_at
 
     def _candidates(self) -> list[Unplaced]:
         return [event for event in self.log.unplaced if event.number not in self.used][:20]
@@ -1714,7 +1733,8 @@ class Proving:
         found = sorted(self.checkpoints.values(), key=lambda each: each.size)
         report.signed, report.unsigned = self._proved, self.count - self._proved
         if found:
-            self._compare(found, report)
+            with reported(report):
+                self._compare(found, report)
         report.add_unsigned()
 
     def _compare(self, found: Sequence[SignedCheckpoint], report: Report) -> None:
@@ -1902,7 +1922,8 @@ def verify_database(
                 bodies = bodies_of(events, query, [number for _, number, _ in batch], report)
                 for index, number, digest in batch:
                     event, beside = bodies.get(number, (None, None))
-                    reading.leaf(index, number, bytes(digest), event, beside)
+                    with reported(report):
+                        reading.leaf(index, number, bytes(digest), event, beside)
             bodies = bodies_of(events, query, [number for number, _, _ in unplaced[:MOST_FINDINGS]], report)
             # Of the others only those that explain missing details.
             others = [number for number, _, _ in unplaced[MOST_FINDINGS:]]
@@ -1916,10 +1937,12 @@ def verify_database(
     for number, is_pending, _ in unplaced[:MOST_FINDINGS]:
         event, beside = bodies[number]
         # Events that got an index meanwhile were only delayed; events that are not queued get none.
-        reading.unplaced(event, is_pending=is_pending, waited=waited.get(number, 0.0), details=beside)
+        with reported(report):
+            reading.unplaced(event, is_pending=is_pending, waited=waited.get(number, 0.0), details=beside)
     reading.log.waiting = len(unplaced)
     if may_read_details:
-        reading.erasures.conclude(report)
+        with reported(report):
+            reading.erasures.conclude(report)
     else:
         report.remark("This role may not read the details of events; they were not compared.")
     Comparing(reading.log, report, pinned=pinned).compare(anchors, stores, is_recent=is_recent or is_signed)
