@@ -675,6 +675,40 @@ def test_an_event_that_was_committed_late_is_no_backlog() -> None:
     assert report.findings == []
 
 
+class TestAFutureTime:
+    """Events stay new for years with it, so it must not excuse a missing signature."""
+
+    @pytest.fixture(autouse=True)
+    def long_after(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Every checkpoint so far is an old one."""
+        monkeypatch.setattr(verifier, "LONGEST_UNSIGNED", timedelta(0))
+
+    @pytest.mark.parametrize("at", ["2999-01-01", "10000-01-01"])
+    def test_of_events_hides_none(self, at: str) -> None:
+        record_events(1)
+        as_owner(f"UPDATE audit_event SET at = '{at}' WHERE number = {NEWEST}")
+        assert kinds(verify()) == {"backlog"}
+        Sequencer().step()
+        # As a text, a year of five digits is before this one.
+        assert kinds(verify()) == ({"unsigned"} if at > "2" else {"clock_step_back"})
+
+    def test_of_a_checkpoint_hides_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        record_events(1)
+        with monkeypatch.context() as patching:
+            tomorrow = checkpoints.database_now() + timedelta(days=1)
+            patching.setattr(checkpoints, "database_now", lambda: tomorrow)
+            Sequencer().finish()
+        record_events(1)
+        Sequencer().step()
+        assert kinds(verify()) == {"unsigned"}
+
+    def test_of_the_first_waiting_event_hides_no_other(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(verifier, "CLOCK_TOLERANCE", timedelta(hours=1))
+        record_events(2)
+        as_owner(f"UPDATE audit_event SET at = at + interval '30 minutes' WHERE number = {NEWEST} - 1")
+        assert kinds(verify()) == {"unsigned"}
+
+
 def test_a_stored_inner_hash_that_is_wrong_is_named(log: Path) -> None:
     write_events(256 - SIZE + 5)
     Sequencer().finish()

@@ -1865,7 +1865,9 @@ DETAILS = """(
 EVENTS = "SELECT event.number, {event}, {details} FROM audit_event AS event WHERE event.number = ANY(%s)"
 ERASURES = " AND event.type IN ('details.erased', 'name.erased', 'user.row_deleted')"
 UNPLACED = """
-SELECT event.number, pending.number IS NOT NULL, clock_timestamp() - event.at > interval '{seconds} seconds'
+SELECT event.number, pending.number IS NOT NULL,
+    event.at < %(late)s OR event.at > %(future)s,
+    event.at > %(limit)s AND event.at <= %(future)s
 FROM audit_event AS event LEFT JOIN audit_pending AS pending USING (number)
 WHERE NOT EXISTS (SELECT FROM audit_leaf AS leaf WHERE leaf.event_number = event.number)
 ORDER BY 1
@@ -1913,7 +1915,9 @@ def verify_database(
             cursor.execute("SELECT level, index, encode(hash, 'hex') FROM audit_node")
             reading.log.nodes += cursor.fetchall()
             reading.log.has_nodes = True
-            cursor.execute(UNPLACED.format(seconds=BACKLOG_SECONDS))
+            late = now - timedelta(seconds=BACKLOG_SECONDS)
+            times = {"late": late, "limit": now - LONGEST_UNSIGNED, "future": now + CLOCK_TOLERANCE}
+            cursor.execute(UNPLACED, times)
             unplaced = cursor.fetchall()
         with connection.cursor(name="leaves") as leaves, connection.cursor() as events:
             leaves.itersize = BATCH
@@ -1924,17 +1928,17 @@ def verify_database(
                     event, beside = bodies.get(number, (None, None))
                     with reported(report):
                         reading.leaf(index, number, bytes(digest), event, beside)
-            bodies = bodies_of(events, query, [number for number, _, _ in unplaced[:MOST_FINDINGS]], report)
+            bodies = bodies_of(events, query, [number for number, *_ in unplaced[:MOST_FINDINGS]], report)
             # Of the others only those that explain missing details.
-            others = [number for number, _, _ in unplaced[MOST_FINDINGS:]]
+            others = [number for number, *_ in unplaced[MOST_FINDINGS:]]
             for event, _ in bodies_of(events, query + ERASURES, others, report).values():
                 reading.erasures.read(event, is_missing=False)
         connection.rollback()
         newest = max((size for size, _, _ in reading.log.notes), default=0)
-        is_recent = is_newest_recent(reading.log, [bodies[number][0]["at"] for number, _, _ in unplaced[:1]], now)
-        old = [number for number, _, is_old in unplaced if is_old]
+        is_recent = is_newest_recent(reading.log, [is_new for *_, is_new in unplaced], now)
+        old = [number for number, _, is_old, _ in unplaced if is_old]
         waited, is_signed = watched(connection, old, None if is_recent else newest, wait)
-    for number, is_pending, _ in unplaced[:MOST_FINDINGS]:
+    for number, is_pending, *_ in unplaced[:MOST_FINDINGS]:
         event, beside = bodies[number]
         # Events that got an index meanwhile were only delayed; events that are not queued get none.
         with reported(report):
@@ -1949,17 +1953,20 @@ def verify_database(
     return report
 
 
-def is_newest_recent(log: Log, waiting: Sequence[str], now: datetime) -> bool:
-    """Whether the events without a checkpoint are too new for one. Never in a log without any checkpoint."""
+def is_newest_recent(log: Log, waiting: Sequence[bool], now: datetime) -> bool:
+    """Whether the events without a checkpoint are too new for one. Never in a log without any checkpoint.
+
+    `waiting` states it of each event without an index. A time in the future is no new one: it would stay new for years.
+    """
     if not log.notes:
         return False
-    limit = now.astimezone(UTC) - LONGEST_UNSIGNED
+    limit, future = now.astimezone(UTC) - LONGEST_UNSIGNED, now.astimezone(UTC) + CLOCK_TOLERANCE
     size, _, note = log.notes[-1]
     with suppress(InvalidCheckpointNote):
-        if SignedCheckpoint.parse(note).at.replace(tzinfo=UTC) > limit:
+        if limit < SignedCheckpoint.parse(note).at.replace(tzinfo=UTC) <= future:
             return True
-    oldest = (limit - BEGINNING) // timedelta(microseconds=1)
-    return all(at > oldest for at in log.times[size:]) and all(instant_of(at) > oldest for at in waiting)
+    oldest, newest = ((instant - BEGINNING) // timedelta(microseconds=1) for instant in (limit, future))
+    return all(oldest < at <= newest for at in log.times[size:]) and all(waiting)
 
 
 def bodies_of(
