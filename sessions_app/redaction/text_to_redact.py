@@ -17,9 +17,9 @@ LEAST_PART_BYTES = 3
 """Size of the shortest part of a text that still says something, in UTF-8: three Latin letters, or one Chinese sign."""
 
 _WORD = re.compile(r"[^\W_]+")
-_ESCAPED_UNITS = re.compile(r"(?:\\+u[0-9a-fA-F]{4})+")
-_ESCAPED_CODE = re.compile(r"\\+(?:x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8}))")
-_ESCAPED_BREAK = re.compile(r"\\+[bfnrt]")
+_ESCAPED_UNITS = re.compile(r"(?:(?<!\\)\\++u[0-9a-fA-F]{4})+")
+_ESCAPED_CODE = re.compile(r"(?<!\\)\\++(?:x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8}))")
+_ESCAPED_BREAK = re.compile(r"(?<!\\)\\++[bfnrt]")
 
 _SHORT_ESCAPES = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 
@@ -115,37 +115,68 @@ def _large(parts: list[str]) -> list[str]:
 
 
 def _plainly(text: str) -> str:
-    return r"(?:\r\n|\r|\n)".join(re.escape(line) for line in text.split("\n"))
+    # Atomic: CRLF is one line break, and many of them are not tried as two each.
+    return r"(?>\r\n|\r|\n)".join(re.escape(line) for line in text.split("\n"))
 
 
 def _in_any_spelling(text: str) -> str:
     """Each character as it is, or as any language with backslashes writes it.
 
-    With any number of backslashes: JSON in a string of JSON doubles them.
+    With any number of backslashes: JSON in a string of JSON doubles them. A run of them is always matched as a whole,
+    from its beginning, because trying each of its backslashes would take time that grows with the square of the run.
     """
-    pieces = []
+    pieces = [r"(?<!\\)" if text[0] == "\\" else ""]
+    backslashes = 0
     for character, run in groupby(text):
         count = len(list(run))
         if character == "\\":
-            pieces.append(rf"\\{{{count},}}")
-        else:
-            pieces.append(_spellings(character) * count)
+            backslashes = count
+            continue
+        begins = not any(pieces) and not backslashes
+        pieces.append(_first_spellings(character, backslashes, begins=begins))
+        pieces.append(_spellings(character) * (count - 1))
+        backslashes = 0
+    if backslashes:
+        pieces.append(_backslashes(backslashes))
     return "".join(pieces)
 
 
+def _backslashes(least: int) -> str:
+    return rf"\\{{{least},}}+"
+
+
 def _spellings(character: str) -> str:
+    return f"(?>{'|'.join([*_literal_ways(character), *(_backslashes(1) + way for way in _escaped_ways(character))])})"
+
+
+def _first_spellings(character: str, backslashes: int, *, begins: bool) -> str:
+    """Spellings of a character behind some backslashes of the text, whose own are in the same run."""
+    if not backslashes and not begins:
+        return _spellings(character)
+    before = r"(?<!\\)" if begins else ""
+    ways = [(_backslashes(backslashes) if backslashes else "") + way for way in _literal_ways(character)]
+    ways += [before + _backslashes(backslashes + 1) + way for way in _escaped_ways(character)]
+    return f"(?:{'|'.join(ways)})"
+
+
+def _literal_ways(character: str) -> list[str]:
+    return [r"\r\n", r"\r", r"\n"] if character == "\n" else [re.escape(character)]
+
+
+def _escaped_ways(character: str) -> list[str]:
+    """Expressions for what follows the backslashes of an escape."""
     code = ord(character)
     units = character.encode("utf-16-be", "surrogatepass")
     pairs = [units[place : place + 2].hex() for place in range(0, len(units), 2)]
-    ways = [re.escape(character), "".join(rf"\\+u(?i:{unit})" for unit in pairs)]
+    ways = [r"\\++".join(rf"u(?i:{unit})" for unit in pairs)]
     if code < 0x100:
-        ways.append(rf"\\+x(?i:{code:02x})")
+        ways.append(rf"x(?i:{code:02x})")
     if code > 0xFFFF:
-        ways.append(rf"\\+U(?i:{code:08x})")
-    if character in _SHORT_ESCAPES:
-        ways.append(rf"\\+{_SHORT_ESCAPES[character]}")
+        ways.append(rf"U(?i:{code:08x})")
     if character == "\n":
-        ways = [r"\r\n", r"\\+r\\+n", r"\r", r"\\+r", *ways]
+        ways = [r"r\\++n", "r", *ways]
+    if character in _SHORT_ESCAPES:
+        ways.append(_SHORT_ESCAPES[character])
     if character in "\"'/":
-        ways.append(rf"\\+{re.escape(character)}")
-    return f"(?:{'|'.join(ways)})"
+        ways.append(re.escape(character))
+    return ways

@@ -21,6 +21,7 @@ from memadmin.web.masking import emails, finding, mask_text, masks
 from memories_app.learning import risk_detection
 from sessions_app import masking, search_syntax
 from sessions_app.masking import Masker
+from sessions_app.redaction.text_to_redact import TextToRedact
 from sessions_app.search import snippets
 from sessions_app.search_syntax import ParsedSearch
 from sessions_app.timeline import decode
@@ -139,6 +140,34 @@ def test_the_work_is_linear(unit: str) -> None:
     assert_linear(SEARCH.matches_text, unit)
     assert_linear(lambda text: consumed(snippets.readable_texts(text)), unit)
     assert_linear(lambda text: safe_text.mark_matches(text, SEARCH.visible_pattern()), unit)
+
+
+REDACTED = (
+    *("Alvarez", "Émile", "e\u0301mile", "\u00fcber \u00e9t\u00e9", "\U0001f600 tea", "/srv/data", '"name"', "xyz"),
+    *("C:\\temp", "\\\\server\\share", "\\\u00e9t\u00e9", "end\\", "a\n\nb", "\u6c34\u6c34\u6c34"),
+    "ab" + "\n" * 40 + "c",
+)  # fmt: skip
+BACKSLASHES = (
+    "\\",
+    "\\\\u",
+    "\\\\n ",
+    "\\" * 500 + "u00",
+    "\\" * 500 + "x",
+    "C:\\",
+    "\r\n",
+    "ab" + "\r\n" * 30,
+    "e\u0301",
+    '"a',
+)
+
+
+@pytest.mark.parametrize("unit", BACKSLASHES, ids=lambda unit: ascii(unit[:10]))
+@pytest.mark.parametrize("text", REDACTED, ids=ascii)
+def test_redaction_is_linear(text: str, unit: str) -> None:
+    target_text = TextToRedact.parse(text)
+    assert_linear(target_text.is_in, unit)
+    assert_linear(lambda stored: target_text.replaced(stored + "\\", "[redacted]"), unit)
+    assert_linear(target_text.has_part_in, unit)
 
 
 @pytest.mark.parametrize("unit", ["eyJa.", "BEGIN RSA PRIVATE KEY ", "a@b.c ", "4242\t", "ignore \u200b"], ids=ascii)
