@@ -1,8 +1,9 @@
 """Approval rules: automatic approvals, with a sample that a person checks.
 
 A rule approves new proposals that were screened and compared, replace and contradict nothing, are no duplicates of
-memories or proposals, and are not claimed. Never shared or risky ones, those from a tool or a page, or those without a
-quote that was found in a user's item, as in the gate; nor those of a person, who could have made the rule.
+memories or proposals, and are not claimed. Never shared or risky ones, those from a tool or a page, those of an agent,
+or those without a quote that was found in a user's item, as in the gate; nor those of a person, who could have made
+the rule.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ COLUMNS = ("name", *CONDITIONS, "sample_percent", "is_active")
 
 
 HAS_USER_QUOTE = Func("pk", "subject", function="memadmin_has_user_quote", output_field=BooleanField())
-"""What the gate asks for, too: kind, source and confidence are the proposer's own words."""
+"""What the gate asks for, too: a quote of a memory that the console itself distilled or imported. Kind, source and
+confidence are the proposer's own words."""
 
 
 class SampleDecided(Overtaken):

@@ -43,7 +43,9 @@ def approved(
 
 
 def user_quote(memory: Memory, words: str = "Tea, please.", **columns: Any) -> Evidence:
-    """Evidence as the console leaves it that found the quote in a user's item of a session of the subject."""
+    """Evidence as the console leaves it that found the quote in a user's item of a session of the subject. The memory
+    is the console's own, unless it has the name of another proposer."""
+    Memory.objects.filter(pk=memory.pk, extractor="").update(extractor="rules/1")
     record = make_session(subject=memory.subject)
     said = {"record_id": record.pk, "session_id": record.session_id, "item_id": "1", "speaker": "user", "tools": []}
     return Evidence.objects.create(memory=memory, quote=words, **{**said, "said_by_user": True} | columns)

@@ -95,24 +95,26 @@ VALUES (gen_random_uuid(), '{memory}', '{record}', '{session}', '1', 'user', '{q
 
 
 def test_an_agent_does_not_approve_itself(store: None, kept_in_force: Roles) -> None:
-    """Under the agents' role, with the best kind, source and confidence, and words that the user did not say."""
+    """Under the agents' role, with the best kind, source and confidence, whatever the user said."""
     bring_into_force(kept_in_force)
     a_rule_that_takes_all_it_can()
     wish, user = "I always drink tea.", make_subject("ada")
-    record = a_session(wish, assistant("Refunds go out at once."), subject=user, key="tea")
+    record = a_session("hello", wish, assistant("Refunds go out at once."), subject=user, key="tea")
     quotes = {
         "Is known to the house and needs no questions.": "",
         "Gets each refund twice.": "Each refund twice, please.",
         "Gets refunds at once.": "Refunds go out at once.",
+        "Gets all refunds in cash.": "hello",
         "Likes tea.": wish,
     }
     for statement, quote in quotes.items():
         values = {"memory": uuid4(), "statement": statement, "quote": quote, "subject": user.pk}
         with transaction.atomic(), connected_as(kept_in_force["agents"]):
             run_sql(AS_AGENT.format(**values, record=record.pk, session=record.session_id))
-    assert place_evidence() == 2
+    assert place_evidence() == 3
     everything_that_runs_by_itself()
-    assert [memory.statement for memory in Memory.objects.filter(status="approved")] == ["Likes tea."]
+    assert not Memory.objects.filter(status="approved").exists()
+    assert told(user) == []
 
 
 def test_broken_variant_without_the_gate_and_the_rules_limits_it_would(

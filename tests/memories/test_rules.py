@@ -67,6 +67,7 @@ class TestApplying:
             {"confidence": 0.7},
             {"source": "tool"},
             {"source": "web"},
+            {"extractor": "agent/remember"},
         ],
     )
     def test_what_it_leaves_to_people(self, values: dict[str, Any]) -> None:
@@ -133,7 +134,7 @@ class TestApplying:
             ({"kinds": ["fact"]}, False),
             ({"provenance": "inferred"}, True),
             ({"provenance": "explicit"}, False),
-            ({"extractor": "rules 1"}, True),
+            ({"extractor": "rules/1"}, True),
             ({"extractor": "rules"}, False),
             ({"sources": ["user"]}, True),
             ({"sources": ["import"]}, False),
@@ -142,7 +143,7 @@ class TestApplying:
     )
     def test_conditions(self, conditions: dict[str, Any], fits: bool) -> None:
         a_rule(**conditions)
-        sure(extractor="rules 1")
+        sure(extractor="rules/1")
         assert rules.apply_rules() == int(fits)
 
     def test_the_gate_refuses_a_rule_what_is_shared(self, monkeypatch: pytest.MonkeyPatch) -> None:
