@@ -73,7 +73,7 @@ class Redacted:
     places: int
     """Number of removed texts, or of occurrences of the text to redact."""
     kept: int = 0
-    """Occurrences of the text to redact in ids and names, where it stays."""
+    """Occurrences of the text to redact in ids, names and numbers, where it stays."""
 
 
 class NestedTooDeep(Exception):
@@ -166,6 +166,7 @@ class _Walk:
                 return []
             case list():
                 return [self._element(name, element) for element in value]
+        self._note_kept(value)
         return value
 
     def _element(self, name: str, element: Any) -> Any:
@@ -183,6 +184,7 @@ class _Walk:
             screenshot = {"type": "computer_screenshot", "image_url": PICTURE}
             self.places += fields != screenshot
             return screenshot
+        self._note_kept(list(fields))
         redacted = {key: member for key, value in fields.items() if (member := self._typed(key, value)) is not _NOTHING}
         return _fitting(fields, redacted)
 
@@ -291,6 +293,9 @@ class _Walk:
             # It is no JSON, is nested too deeply, or the text extends across values.
             self.places = before
             return self._text(text)
+        if self.places == before:
+            # The text was in one of two members with the same name, of which only the other is in the new text.
+            self.places += 1
         return redacted
 
     def _redacted_json(self, text: str) -> str | None:
@@ -321,6 +326,8 @@ def _texts_in(value: Any) -> Iterable[str]:
         case list():
             for member in value:
                 yield from _texts_in(member)
+        case int() | float() if not isinstance(value, bool):
+            yield json.dumps(value)
 
 
 def _all_gone() -> str:

@@ -90,6 +90,21 @@ def test_ids_types_names_and_pairs_stay_whatever_is_looked_for() -> None:
     assert without_text(stored(call), TextToRedact.parse("function_call")).kept == 1
 
 
+@pytest.mark.parametrize("inside", ['{"p":"sk-live-4711abc","p":""}', '[{"p":"sk-live-4711abc","p":""}]'])
+@pytest.mark.parametrize("name", ["arguments", "output"])
+def test_a_member_that_occurs_twice_in_json_in_a_string_goes(name: str, inside: str) -> None:
+    redacted = without_text(stored({"type": "other", name: inside}), TextToRedact.parse(KEY))
+    assert redacted.places == 1
+    assert KEY not in redacted.raw
+
+
+@pytest.mark.parametrize("output", [{"phone": 491701234567}, [491701234567], {"491701234567": True}])
+def test_what_stays_in_numbers_and_names_of_members_is_counted(output: Any) -> None:
+    item = {"type": "function_call_output", "call_id": "c", "output": output}
+    redacted = without_text(stored(item), TextToRedact.parse("491701234567"))
+    assert (redacted.places, redacted.kept) == (0, 1)
+
+
 @pytest.mark.parametrize(
     "spelled",
     [
