@@ -166,7 +166,14 @@ def test_nothing_is_passed_over_for_being_quick(text: str) -> None:
         numbers.LOCAL_PHONE_PROPOSED,
     ):
         assert spans(numbers.in_runs(form, text, runs)) == spans(form.finditer(text))
-    assert spans(numbers.accounts_proposed(text)) == spans(numbers.ACCOUNT_PROPOSED.finditer(text))
+
+
+@pytest.mark.parametrize("first", ["DE89370400440532013000", "DE89 3704 0044 0532 0130 00", "AB12"])
+def test_an_account_number_after_another_is_masked(first: str) -> None:
+    """Also after what only looks like one."""
+    shown, found = mask_text(f"{first} GB82 WEST 1234 5698 7654 32")
+    assert shown.endswith(" [account GB •••• 5432]")
+    assert found == 1 + first.startswith("DE")
 
 
 def spans(matches: Iterable[re.Match[str]]) -> list[tuple[int, int]]:
