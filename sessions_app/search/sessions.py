@@ -117,6 +117,8 @@ class SearchProgress:
     hits: list[tuple[SessionRecord, str]] = field(default_factory=list)
     """Sessions with the id of their newest matching item."""
     sessions_read: int = 0
+    is_stopped: bool = False
+    """True if the time was over before all were read."""
 
     def ask_new_stores(self, store_ids: Collection[int]) -> None:
         """Asks the stores that come up for the first time whether they respond, at the same time."""
@@ -176,8 +178,9 @@ def matching_sessions(
         reading.notes.append(slices.note)
     return MatchingSessions(
         found=_with_snippets(slices, reading.hits),
-        older=_sign_cursor(search, sessions, last, within) if last else "",
-        is_stopped=last is not None and len(reading.hits) < size,
+        # Where no session was read, it continues from the same place.
+        older=_sign_cursor(search, sessions, last, within) if last else cursor if reading.is_stopped else "",
+        is_stopped=reading.is_stopped or (last is not None and len(reading.hits) < size),
         is_from_index=known is not None,
         items_read=slices.items_read,
         sessions_read=reading.sessions_read,
@@ -270,8 +273,10 @@ def _read_newest_first(
             within = look.looked_to
             look = _next_slice(reading, record, within)
             if look is None:
+                reading.is_stopped = True
                 return record, within
         if look is None:
+            reading.is_stopped = True
             return last, None
         last = record
         reading.slices.has_got_on = True  # also beyond a session that is left out
@@ -340,7 +345,8 @@ def _quick_looks(reading: SearchProgress, batch: Sequence[SessionRecord]) -> dic
             reading.leave_out(store, away)
         else:
             looks |= {record.pk: found[record.session_id] for record in records}
-            reading.slices.has_got_on = True
+    # Not before: if one of the stores is too slow, none of these results is used.
+    reading.slices.has_got_on = True
     return looks
 
 

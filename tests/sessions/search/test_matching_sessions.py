@@ -358,8 +358,8 @@ def test_hand_made_tables_with_jsonb_and_time_zones(agent_tables: None) -> None:
         SqlWordIndex(other).create()
 
 
-def test_the_newest_of_several_stores_come_first(agent_tables: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "RARE", math.inf)
+@pytest.fixture
+def other_store(agent_tables: None) -> Iterator[SessionStore]:
     run_sql(
         """
         CREATE TABLE other_sessions (session_id text PRIMARY KEY,
@@ -370,8 +370,13 @@ def test_the_newest_of_several_stores_come_first(agent_tables: None, monkeypatch
         CREATE INDEX ON other_items (session_id, created_at);
         """
     )
-    other = attached_store("other", sessions_table="other_sessions", messages_table="other_items")
-    for store in (attach_main_store(), other):
+    yield attached_store("other", sessions_table="other_sessions", messages_table="other_items")
+    run_sql("DROP TABLE other_items, other_sessions")
+
+
+def test_the_newest_of_several_stores_come_first(other_store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "RARE", math.inf)
+    for store in (attach_main_store(), other_store):
         SqlWordIndex(store).create()
     for number in range(3):
         add_items(f"main {number}", "needle")
@@ -387,9 +392,48 @@ def test_the_newest_of_several_stores_come_first(agent_tables: None, monkeypatch
     page = look_for("needle", size=4)
 
     assert [match.record.session_id for match in page.found] == ["other 2", "main 0", "main 2", "other 0"]
-    assert page.found[0].record.store == other
+    assert page.found[0].record.store == other_store
     assert page.is_from_index
     assert page.older
+
+
+@pytest.mark.parametrize("slow", ["main", "other"])
+def test_one_slow_store_does_not_end_the_search_of_others(
+    other_store: SessionStore, store: SessionStore, monkeypatch: pytest.MonkeyPatch, slow: str
+) -> None:
+    """Its newest session is the newest of all; the stores are asked in any order."""
+    stores = {"main": store, "other": other_store}
+    add_items("main", "needle")
+    run_sql(
+        """
+        INSERT INTO other_sessions (session_id) VALUES ('other');
+        INSERT INTO other_items (session_id, message_data) VALUES ('other', '{"content": "needle"}')
+        """
+    )
+    SessionRecord.objects.exclude(session_id=slow).update(last_activity_at=now() - timedelta(hours=1))
+    quick = "other" if slow == "main" else "main"
+    look = SearchBySql.look
+
+    def slowly(self: SearchBySql, *arguments: Any, **named: Any) -> dict[str, SliceResult]:
+        if self.store == stores[slow]:
+            raise StoreTooSlow
+        return look(self, *arguments, **named)
+
+    monkeypatch.setattr(SearchBySql, "look", slowly)
+    search, on_record = remember_search(person("support"), "needle"), SessionRecord.objects.on_record()
+    page = matching_sessions(search, on_record)
+    assert page.is_stopped
+    assert page.notes == ["One item was skipped because searching it takes too long."]
+    page = matching_sessions(search, on_record, cursor=page.older)
+    assert [match.record.session_id for match in page.found] == [quick]
+
+
+def test_a_search_that_read_nothing_in_time_says_so(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_items("s", "needle")
+    monkeypatch.setattr(sessions, "_looks", lambda reading, some, resume: iter([(some[0], None)]))
+    page = look_for("needle")
+    assert page.is_stopped
+    assert page.effort.endswith("older sessions were not searched.")
 
 
 def test_a_session_taken_away_meanwhile_is_passed_over(store: SessionStore, ways: Iterator[str]) -> None:
