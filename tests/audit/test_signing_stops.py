@@ -40,6 +40,7 @@ class BelievesTheDatabase(Sequencer):
         with pytest.MonkeyPatch.context() as patching:
             patching.setattr(verified_tree, "newest_of_ours", checkpoints.latest)
             patching.setattr(verified_tree, "_roots_to_find", lambda before: {})
+            patching.setattr(verified_tree, "_compare_with_events", lambda start, stop: None)
             self._verified = None
             return super()._turn(is_last=is_last)
 
@@ -130,6 +131,50 @@ def test_running_process_remembers_what_it_has_verified(running: Sequencer, chan
     with pytest.raises(TreeRewritten):
         running.step(is_last=True)
     assert not AuditCheckpoint.objects.filter(size__gt=SIZE).exists()
+
+
+LEAF = "INSERT INTO audit_leaf (index, event_number, hash) SELECT {index}, max(number), {hash} FROM audit_event"
+UNSIGNED_LEAVES = {
+    "of nothing": (LEAF.format(index=SIZE + 3, hash="sha256('forged')"), SIZE + 3),
+    "without an event": (
+        f"INSERT INTO audit_leaf (index, event_number, hash) VALUES ({SIZE + 3}, 999999999, sha256('forged'))",
+        SIZE + 3,
+    ),
+    "changed": (f"UPDATE audit_leaf SET hash = sha256('forged') WHERE index = {SIZE + 1}", SIZE + 1),
+    "whose event was changed": (
+        "UPDATE audit_event SET outcome = 'failed' WHERE number ="
+        f" (SELECT event_number FROM audit_leaf WHERE index = {SIZE + 1})",
+        SIZE + 1,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNSIGNED_LEAVES)
+def test_leaf_of_another_process_is_compared_with_its_event(
+    case: str, running: Sequencer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest checkpoint does not cover it, so no root contradicts it."""
+    monkeypatch.setattr(verified_tree, "MOST_EVENTS", 2)
+    write_events(3)
+    assert Sequencer().step()
+    assert AuditCheckpoint.objects.count() == 1
+    statement, index = UNSIGNED_LEAVES[case]
+    if index == SIZE + 3:
+        write_events(1)
+    as_owner(statement)
+    for candidate in (Sequencer(), running):
+        with pytest.raises(TreeRewritten, match=f"The leaf of the audit log at {index} is not signed yet"):
+            candidate.step(is_last=True)
+    assert AuditCheckpoint.objects.count() == 1
+
+
+@pytest.mark.parametrize("change", [f"size = {SIZE + 2}", "root = sha256('forged')"])
+def test_row_of_a_checkpoint_that_differs_from_its_note_stops_it(running: Sequencer, change: str) -> None:
+    as_owner(f"UPDATE audit_checkpoint SET {change}")
+    record_events(1)
+    for candidate in (Sequencer(), running):
+        with pytest.raises(TreeRewritten, match="was signed for size 12 or another root"):
+            candidate.step(is_last=True)
 
 
 def test_changed_node_stops_it(running: Sequencer) -> None:

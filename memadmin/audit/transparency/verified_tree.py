@@ -5,19 +5,35 @@ that. So a process hashes all leaves in its first turn and compares the roots wi
 newest one of an anchor on this machine. From then on it keeps the tree in memory and only appends to it. Hashing all
 leaves again for each checkpoint would cost seconds for a million events and find no more: leaves that are changed later
 do not reach the tree in memory, and before each signature its root is compared with the one that the tables yield.
+
+Leaves beyond the newest checkpoint have no signature yet, and the worker's role can insert rows. Those that another
+process wrote are compared with their events before this one signs them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memadmin.audit.models import AuditVerdict
-from memadmin.audit.transparency import anchors, checkpoints, tree_store
+from django.db import connection
+
+from memadmin.audit.models import AuditCheckpoint, AuditVerdict
+from memadmin.audit.transparency import anchors, canonical, checkpoints, tree_store
+from memadmin.audit.transparency.canonical import EventText
 from memadmin.audit.transparency.notes import BadNote, Checkpoint
 from memadmin.audit.transparency.tree import Frontier
 
 MOST_LEAVES = 10_000
 """Leaves that are read at once: 320 kB."""
+
+MOST_EVENTS = 1000
+"""Leaves that are compared with their events at once."""
+
+LEAVES_WITH_EVENTS = f"""
+SELECT leaf.index, leaf.hash, {canonical.COLUMNS}
+FROM audit_leaf AS leaf JOIN audit_event AS event ON event.number = leaf.event_number
+WHERE leaf.index >= %s AND leaf.index < %s
+ORDER BY leaf.index
+"""
 
 STOPPED = "stopped"
 """Verdict of a sequencer that signs nothing more."""
@@ -40,24 +56,31 @@ class VerifiedTree:
 
 
 def newest_of_ours() -> Checkpoint | None:
-    """The newest checkpoint, signed by a key of this installation. One query.
+    """The newest checkpoint, signed by a key of this installation, and its row as it was signed. One query.
 
     A process without a signing key knows no keys; it signs nothing, and checks no signature. Raises TreeRewritten.
     """
-    note = checkpoints.latest_note()
-    if note is None:
+    row = AuditCheckpoint.objects.order_by("-size").first()
+    if row is None:
         return None
     try:
-        return checkpoints.signed_by_us(note)
+        newest = checkpoints.signed_by_us(row.note)
     except BadNote as problem:
         raise TreeRewritten(
             f"{problem} It is the newest checkpoint of the audit log. If the previous signing key was lost, list its"
             f" public key in MEMADMIN_TRUSTED_KEYS. {REMEDY}"
         ) from problem
+    if (newest.size, newest.root) != (row.size, bytes(row.root)):
+        raise TreeRewritten(
+            f"The newest checkpoint of the audit log is stored with size {row.size}, and was signed for size"
+            f" {newest.size} or another root. {REMEDY}"
+        )
+    return newest
 
 
 def bring_up_to_date(known: VerifiedTree | None, before: Checkpoint | None) -> VerifiedTree:
-    """The verified tree with all stored leaves. One query, and one more for each 10,000 leaves that are new to it.
+    """The verified tree with all stored leaves. One query, one more for each 10,000 leaves that are new to it, and one
+    for each 1,000 of them that are not signed.
 
     `before` is the newest checkpoint, its signature already verified. Without `known`, and after a restore that began
     an epoch, all leaves are read. Raises TreeRewritten, and `tree_store.TreeDamaged` if leaves are missing.
@@ -79,6 +102,7 @@ def bring_up_to_date(known: VerifiedTree | None, before: Checkpoint | None) -> V
                 raise TreeRewritten(
                     f"The leaves of the audit log do not yield the signed root of size {tree.size}. {REMEDY}"
                 )
+    _compare_with_events(max(known.tree.size if known else 0, before.size if before else 0), size)
     return VerifiedTree(tree, last_leaf, before)
 
 
@@ -108,6 +132,22 @@ def why_stopped(newest: Checkpoint | None) -> str:
     if stop is None or (newest and stop.at < newest.at <= checkpoints.database_now()):
         return ""
     return str(stop.findings[0]["detail"])
+
+
+def _compare_with_events(start: int, stop: int) -> None:
+    """Raises TreeRewritten unless each leaf from `start` to before `stop` is the hash of its event."""
+    for first in range(start, stop, MOST_EVENTS):
+        last = min(first + MOST_EVENTS, stop)
+        with connection.cursor() as cursor:
+            cursor.execute(LEAVES_WITH_EVENTS, [first, last])
+            rows = cursor.fetchall()
+        found = (index for index, hash_, *event in rows if tree_store.leaf_of(EventText._make(event)) == bytes(hash_))
+        for wanted in range(first, last):
+            if next(found, None) != wanted:
+                raise TreeRewritten(
+                    f"The leaf of the audit log at {wanted} is not signed yet, and is not the hash of its event."
+                    f" {REMEDY}"
+                )
 
 
 def _roots_to_find(before: Checkpoint | None) -> dict[int, bytes]:
