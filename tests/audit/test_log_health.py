@@ -71,6 +71,10 @@ def test_a_log_that_is_neither_intact_nor_broken(
     verdict: str, sentence: str, level: str, auditor: Client, settings: Any, tmp_path: Path
 ) -> None:
     settings.ANCHOR_PATH = tmp_path / "anchors"
+    # Also the events of the migrations, which no worker has signed.
+    note()
+    sign_log()
+    anchors.publish()
     findings = [{"kind": verdict, "event": None, "detail": "As it was found."}]
     AuditVerdict.objects.create(verdict=verdict, size=7, findings=findings)
     assert f"{sentence} The verification just now found no other" in head(auditor)
