@@ -58,8 +58,8 @@ def in_agents_tables() -> Iterator[None]:
 
 
 class AgentRows(ReasonedEdits, ShortList):
-    """Admin pages of the agents' rows, without adding, for `raw_edit` only. Missing tables and busy sessions are
-    reported as sentences.
+    """Admin pages of the agents' rows, without adding, for `raw_edit` only. Missing tables, busy sessions and
+    data that must be kept are reported as sentences.
     """
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -112,6 +112,9 @@ class AgentRows(ReasonedEdits, ShortList):
             context = {**self.admin_site.each_context(request), "title": "Not possible now", "away": away}
             status = 409 if isinstance(away, SessionBusy) else 503
             return render(request, "admin/store_unavailable.html", context, status=status)
+        except DeletionRefused as refused:
+            messages.error(request, str(refused))
+            return HttpResponseRedirect(request.get_full_path())
 
 
 class StoredItemForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -273,9 +276,6 @@ class AgentMessageAdmin(AgentRows):
     ) -> HttpResponse:
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
-        except DeletionRefused as refused:
-            messages.error(request, str(refused))
-            return HttpResponseRedirect(request.get_full_path())
         except DataError:
             messages.error(
                 request,
@@ -288,11 +288,7 @@ class AgentMessageAdmin(AgentRows):
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        try:
-            return self.answered(request, lambda: self.delete_if_meant(request, object_id, extra_context or {}))
-        except DeletionRefused as refused:
-            messages.error(request, str(refused))
-            return HttpResponseRedirect(request.get_full_path())
+        return self.answered(request, lambda: self.delete_if_meant(request, object_id, extra_context or {}))
 
     @transaction.atomic
     def delete_if_meant(self, request: HttpRequest, object_id: str, extra_context: dict[str, Any]) -> HttpResponse:
@@ -326,11 +322,7 @@ class AgentMessageAdmin(AgentRows):
         """Page that deletes a session with its items. Its columns are the SDK's book-keeping and are not edited."""
         if not self.has_delete_permission(request):
             raise PermissionDenied
-        try:
-            return self.answered(request, lambda: self.delete_session_if_meant(request, str(record_id)))
-        except DeletionRefused as refused:
-            messages.error(request, str(refused))
-            return HttpResponseRedirect(request.get_full_path())
+        return self.answered(request, lambda: self.delete_session_if_meant(request, str(record_id)))
 
     @transaction.atomic
     def delete_session_if_meant(self, request: HttpRequest, record_id: str) -> HttpResponse:
