@@ -9,7 +9,6 @@ from uuid import UUID
 from django import forms
 from django.contrib.auth.models import Permission, User
 from django.db.models import Q, QuerySet
-from django.http import QueryDict
 from django.utils.timezone import now
 
 from memadmin.retention.models import LegalHold
@@ -118,7 +117,7 @@ def target_of(covers: str, value: str) -> Subject | SessionRecord | str:
     try:
         return subject or known_subject(covers, value)
     except UnknownKey as unknown:
-        raise forms.ValidationError(f"{unknown}.".replace("..", ".")) from None
+        raise forms.ValidationError(str(unknown)) from None
 
 
 def uuid_in(text: str) -> UUID | None:
@@ -152,9 +151,6 @@ class HoldFilters(FilterForm):
         widget=forms.Select({"class": "form-select", "aria-label": "State"}),
         error_messages={"invalid_choice": "Unknown state of a hold."},
     )
-
-    def __init__(self, query: QueryDict) -> None:
-        super().__init__(query)
 
     def apply(self) -> LegalHoldQuerySet:
         """The holds in this state; none when the filter is wrong."""

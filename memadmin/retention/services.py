@@ -1,4 +1,4 @@
-"""Verbs about legal holds: place, change, request the release, release, keep."""
+"""Services of legal holds: place, change, request the release, release, keep."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sessions_app.services.subjects import merge_target
 
 RELEASE = "retention.release_hold"
 
-PATIENCE = "10s"
+LOCK_TIMEOUT = "10s"
 """Time for which a new hold waits for deletions in flight: they are short chunks."""
 
 
@@ -80,7 +80,7 @@ def waiting_for_deletions() -> Iterator[None]:
     try:
         with transaction.atomic():
             with connection.cursor() as cursor:
-                cursor.execute("SELECT set_config('lock_timeout', %s, true)", [PATIENCE])
+                cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
             yield
     except OperationalError as problem:
         if isinstance(problem.__cause__, LockNotAvailable):
@@ -145,7 +145,7 @@ def keep_hold(hold: LegalHold, *, by: User) -> LegalHold:
 
 
 def is_second_person(hold: LegalHold, user: User) -> bool:
-    """Whether this user may release: another person than the requester, by account and by e-mail address."""
+    """True if this user may release: another person than the requester, by account and by e-mail address."""
     asked = hold.release_requested_by
     # Of a deleted account it is not known who it was: the release is requested again.
     return asked is not None and not is_same_person(user, asked)

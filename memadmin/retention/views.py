@@ -1,4 +1,4 @@
-"""Pages of legal holds: the list with the form of a new one, one hold, and the verbs about it."""
+"""Pages of legal holds: the list with the form of a new one, one hold, and the actions on it."""
 
 from __future__ import annotations
 

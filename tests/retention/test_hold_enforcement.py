@@ -337,7 +337,7 @@ class TestAtTheSameTime:
     def test_a_deletion_that_does_not_end_is_told(
         self, record: SessionRecord, officer: User, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("memadmin.retention.services.PATIENCE", "50ms")
+        monkeypatch.setattr("memadmin.retention.services.LOCK_TIMEOUT", "50ms")
         with second_connection() as eraser:
             eraser.execute(ERASE)
             with pytest.raises(DeletionUnderWay):

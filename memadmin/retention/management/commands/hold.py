@@ -1,4 +1,4 @@
-"""`hold`: legal holds from the command line, by the same verbs as the pages."""
+"""`hold`: legal holds from the command line, by the same services as the pages."""
 
 from __future__ import annotations
 
