@@ -183,7 +183,7 @@ def rights_in(cleaned: Mapping[str, Any]) -> list[AccountRight]:
 
 
 def is_taken_over(stored: User, changed: User, *, by: User) -> bool:
-    """Whether another person changes the address with which the company's provider finds the account."""
+    """True if another person changes the address with which the company's provider finds the account."""
     return by.pk != stored.pk and changed.email.casefold() != stored.email.casefold()
 
 

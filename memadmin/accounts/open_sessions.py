@@ -61,7 +61,7 @@ def end(row: UserSession) -> None:
 
 
 def _is_of(user: User, session: Session) -> bool:
-    """Whether the session was opened with the user's current password, and an accepted secret key."""
+    """True if the session was opened with the user's current password, and an accepted secret key."""
     data: dict[str, Any] = DigestSessions().decode(session.session_data)
     opened_with = data.get(HASH_SESSION_KEY, "")
     hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]

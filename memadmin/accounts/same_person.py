@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 
 
 def is_same_person(one: User, other: User | None) -> bool:
-    """Whether two accounts are one person: equal, or with a common address (ASVS 5.0, 2.3.5). Two queries."""
+    """True if two accounts are one person: equal, or with a common address (ASVS 5.0, 2.3.5). Two queries."""
     if other is None:
         return False
     return one.pk == other.pk or bool(addresses_of(one) & addresses_of(other))

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    """Whoever set another person's password, second factor or address does not confirm that person's rights."""
+    """Records of administrators who set an account's password, second factor or address: they do not confirm its rights."""
 
     dependencies = [
         ("accounts", "0004_role_requests"),

@@ -33,7 +33,7 @@ class AccountRight:
 
     @property
     def is_guarded(self) -> bool:
-        """Whether it takes a second person. One query for a role."""
+        """True if it takes a second person. One query for a role."""
         if self.role:
             return is_guarded(self.role.permissions.select_related("content_type"))
         return is_guarded([self.permission]) if self.permission else True
@@ -64,7 +64,7 @@ class AccountRight:
 
 
 def is_guarded(permissions: Iterable[Permission]) -> bool:
-    """Whether any of them opens content, decides or administers: all but those of the audit log."""
+    """True if any of them opens content, decides or administers: all but those of the audit log."""
     return any(name_of(permission) not in UNGUARDED for permission in permissions)
 
 
@@ -222,5 +222,5 @@ def require_administrator(by: User, right: AccountRight) -> None:
 
 
 def may_administer(by: User, right: AccountRight) -> bool:
-    """Whether this account may request and decide on a right: single permissions are for superusers."""
+    """True if this account may request and decide on a right: single permissions are for superusers."""
     return by.is_active and by.has_perm(ADMINISTER) and (right.role is not None or by.is_superuser)

@@ -25,12 +25,12 @@ class AuditHealth:
 
     @property
     def is_unsigned(self) -> bool:
-        """Whether older events had no signature when the log was verified."""
+        """True if older events had no signature when the log was verified."""
         return self.verdict is not None and self.verdict.verdict == UNSIGNED
 
     @property
     def is_restored(self) -> bool:
-        """Whether the log continues from an older state, which stays visible for ever."""
+        """True if the log continues from an older state, which stays visible for ever."""
         return self.verdict is not None and self.verdict.verdict == EPOCH
 
     @property
