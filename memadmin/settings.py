@@ -140,6 +140,10 @@ PHONE_REGIONS = environment.phone_regions("MEMADMIN_PHONE_REGIONS")
 SEARCH_LIFETIME = timedelta(hours=environment.positive_integer("MEMADMIN_SEARCH_HOURS"))
 SEARCH_SCAN_SECONDS = environment.positive_integer("MEMADMIN_SEARCH_SCAN_SECONDS")
 
+# Requests of people: time to cancel an approved erasure, and how long backups keep what was erased.
+CANCEL_WINDOW = timedelta(minutes=environment.positive_integer("MEMADMIN_CANCEL_MINUTES"))
+BACKUP_DAYS = environment.positive_integer("MEMADMIN_BACKUP_DAYS")
+
 # Embedder of memories. Agents use the same one, or find by words alone.
 EMBEDDER = environment.embedder("MEMADMIN_EMBEDDER")
 # Vector index for similarity search. The database has the vectors in any case.
@@ -160,6 +164,7 @@ INSTALLED_APPS = [
     "sessions_app",
     "memories_app",
     "memadmin.retention",
+    "memadmin.erasure",
     "memadmin.deploy",
     "memadmin.demo",
     "memadmin.accounts.apps.RawEditsConfig",

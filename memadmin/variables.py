@@ -77,6 +77,18 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         Variable("MEMADMIN_SEARCH_SCAN_SECONDS", "Time limit of one search that reads items.", "3", "seconds"),
         Variable("MEMADMIN_SEARCH_HOURS", "Lifetime of the address of a search.", "24", "hours"),
     ),
+    "Requests of people": (
+        Variable(
+            "MEMADMIN_CANCEL_MINUTES", "Time in which an approved erasure can still be cancelled.", "240", "minutes"
+        ),
+        Variable(
+            "MEMADMIN_BACKUP_DAYS",
+            "Days after which backups and write-ahead logs of the databases are deleted: receipts of erasures state"
+            " the day.",
+            "30",
+            "days",
+        ),
+    ),
     "Web server": (
         Variable(
             "MEMADMIN_ALLOWED_HOSTS",

@@ -42,6 +42,8 @@ RUNS = ["runs.view_run", "runs.control_run"]
 
 HOLDS = ["retention.view_hold", "retention.place_hold", "retention.release_hold"]
 
+REQUESTS = ["erasure.view_request", "erasure.handle_request", "erasure.approve_request"]
+
 ROLES: dict[str, list[str]] = {
     "support": SUPPORT,
     "reviewer": [*READ, *REVIEW],
@@ -57,6 +59,7 @@ ROLES: dict[str, list[str]] = {
         "sessions_app.redact_content",
         *RUNS,
         *HOLDS,
+        *REQUESTS,
     ],
     "auditor": LOG,
     "administrator": [

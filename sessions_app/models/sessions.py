@@ -34,6 +34,9 @@ def newest() -> tuple[OrderBy, OrderBy]:
 class SessionRecord(models.Model):
     """One session in a store: the row of session lists, and the fence that keeps an erased session out."""
 
+    FORGOTTEN = "erased:"
+    """How the session id of an erased session begins once only its keyed digest is known."""
+
     id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
     store = models.ForeignKey(
         SessionStore, on_delete=models.PROTECT, db_constraint=False, db_index=False, related_name="sessions"

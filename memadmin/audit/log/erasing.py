@@ -6,6 +6,7 @@ has an event for every caller, and the log stays unchanged: an event commits to 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -82,6 +83,21 @@ def erase_details(event: AuditEvent, *, by: User, reason: str) -> int:
 
 
 @transaction.atomic
+def erase_details_of(event_ids: Collection[UUID], *, subject: UUID) -> int:
+    """Erases the details of these events, at most MOST_SHOWN, at the request of their subject; returns how many.
+
+    In the caller's transaction, with one event. Details that are gone already do not count.
+    """
+    erasure = record(
+        DETAILS_ERASED,
+        subject=subject,
+        shown=event_ids,
+        reason_code=ErasureReason.SUBJECT_REQUEST,
+        counters={"events": len(event_ids)},
+    )
+    return erased_by("memadmin_erase_details", erasure)
+
+
 def erase_name(actor_ref: UUID, *, by: User, reason: str) -> None:
     """Erases the name of a person in the log, with the recorded values of their account.
 

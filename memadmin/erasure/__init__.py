@@ -1,0 +1,1 @@
+"""Requests of people about their data: erasure, access, restriction of learning."""

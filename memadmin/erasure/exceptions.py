@@ -1,0 +1,29 @@
+"""Reasons why data of a person stays after an erasure, and what is out of reach: codes with sentences.
+
+Receipts and the audit log name the codes, pages the sentences.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Left(models.TextChoices):
+    """What makes an erasure end as complete with exceptions."""
+
+    HELD = "held", "A legal hold keeps these rows."
+    CANNOT_ERASE = "cannot_erase", "Stores of this kind cannot erase sessions."
+    LEFT_OUT = "left_out", "The store did not respond; a person decided to end without it."
+    STORE_REMOVED = "store_removed", "The store was disconnected: its sessions cannot be reached."
+    OTHERS_TEXT = "others_text", "The person is named in sessions of other subjects."
+    STILL_FOUND = "still_found", "The last scan found the person's ids in data that no step erases."
+
+
+class OutOfReach(models.TextChoices):
+    """Copies that memadmin cannot erase, whatever it does. They do not change the outcome."""
+
+    BACKUPS = "backups", "Backups and write-ahead logs hold the data until they expire."
+    SAVED_RUN_STATES = "saved_run_states", "Run states that the agents' programs saved contain whole conversations."
+    COMPACTION = "compaction", "Compacted history at the model provider holds text that only the provider can open."
+    PROVIDER = "provider", "Conversations at the model provider cannot be reached without its key."
+    LOGS = "logs", "Logs of the web server and of the agents' programs are not under memadmin's control."

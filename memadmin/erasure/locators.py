@@ -1,0 +1,46 @@
+"""Ids and names by which a person is looked for after the erasure: encrypted, and destroyed when the case is closed.
+
+The rows of the person's ids are erased before the last scan, so the case keeps them until then.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable
+
+from cryptography.fernet import Fernet, InvalidToken
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from django.conf import settings
+
+SHORTEST = 3
+"""Characters of a text that is looked for: shorter ones occur everywhere."""
+
+MOST = 50
+
+
+class LocatorsUnreadable(Exception):
+    def __init__(self) -> None:
+        super().__init__("The ids of this person cannot be decrypted: MEMADMIN_SECRET_KEY has changed since.")
+
+
+def seal(texts: Iterable[str]) -> bytes:
+    """Encrypted texts, without doubles and without those that are too short to be looked for."""
+    wanted = sorted({text.strip() for text in texts if len(text.strip()) >= SHORTEST})
+    return _fernet().encrypt(json.dumps(wanted[:MOST]).encode())
+
+
+def unseal(sealed: bytes | memoryview) -> list[str]:
+    """The texts; none after they were destroyed. Raises LocatorsUnreadable."""
+    if not sealed:
+        return []
+    try:
+        return list(json.loads(_fernet().decrypt(bytes(sealed))))
+    except InvalidToken as problem:
+        raise LocatorsUnreadable from problem
+
+
+def _fernet() -> Fernet:
+    derived = HKDF(hashes.SHA256(), length=32, salt=None, info=b"memadmin locators of requests")
+    return Fernet(base64.urlsafe_b64encode(derived.derive(settings.SECRET_KEY.encode())))

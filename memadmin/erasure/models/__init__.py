@@ -1,0 +1,6 @@
+"""Models of requests of people about their data."""
+
+from memadmin.erasure.models.requests import RequestNote, SubjectRequest
+from memadmin.erasure.models.steps import ErasureStep
+
+__all__ = ["ErasureStep", "RequestNote", "SubjectRequest"]

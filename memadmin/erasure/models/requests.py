@@ -1,0 +1,225 @@
+"""Requests of people about their data, and the log of each case."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.contrib.postgres.functions import RandomUUID
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from django.urls import reverse
+
+from memadmin import audit
+from memadmin.erasure import querysets
+from memadmin.runs.models import Run
+from sessions_app.models import Subject
+
+
+class SubjectRequest(models.Model):
+    """One request about one subject, from its receipt to its end: a case.
+
+    Contains no personal data except `locators`, which are encrypted and destroyed at the end, and the notes.
+    """
+
+    class Kind(models.TextChoices):
+        ERASURE = "erasure", "erasure"
+        ACCESS = "access", "access"
+        RESTRICTION = "restriction", "restriction"
+
+    class State(models.TextChoices):
+        RECEIVED = "received", "received"
+        CHECKED = "checked", "identity checked"
+        AWAITING = "awaiting", "awaiting approval"
+        APPROVED = "approved", "approved"
+        RUNNING = "running", "running"
+        SCANNING = "scanning", "scanning"
+        COMPLETE = "complete", "complete"
+        COMPLETE_WITH_EXCEPTIONS = "exceptions", "complete with exceptions"
+        FAILED = "failed", "failed"
+        REFUSED = "refused", "refused"
+        CANCELLED = "cancelled", "cancelled"
+
+    OPEN = (State.RECEIVED, State.CHECKED, State.AWAITING, State.APPROVED, State.RUNNING, State.SCANNING)
+
+    class Channel(models.TextChoices):
+        FORM = "form", "web form"
+        LETTER = "letter", "letter"
+        EMAIL = "email", "e-mail"
+        PHONE = "phone", "telephone"
+        PERSON = "person", "in person"
+        COMMAND = "command", "command"
+        FILE = "file", "CSV file"
+
+    class Ground(models.TextChoices):
+        """Why data must be erased: GDPR article 17 (1)."""
+
+        NOT_NEEDED = "not_needed", "no longer needed, article 17(1)(a)"
+        CONSENT = "consent", "consent withdrawn, article 17(1)(b)"
+        OBJECTION = "objection", "objection, article 17(1)(c)"
+        UNLAWFUL = "unlawful", "processed unlawfully, article 17(1)(d)"
+        LEGAL_DUTY = "legal_duty", "legal duty to erase, article 17(1)(e)"
+        CHILD = "child", "data of a child, article 17(1)(f)"
+
+    class Refusal(models.TextChoices):
+        """Why a request is refused: GDPR articles 12 (5), 12 (6) and 17 (3)."""
+
+        IDENTITY = "identity", "identity not proved, article 12(6)"
+        UNFOUNDED = "unfounded", "manifestly unfounded or excessive, article 12(5)"
+        EXPRESSION = "expression", "freedom of expression, article 17(3)(a)"
+        LEGAL_DUTY = "legal_duty", "legal duty to keep, article 17(3)(b)"
+        PUBLIC_HEALTH = "public_health", "public health, article 17(3)(c)"
+        ARCHIVE = "archive", "archiving or research, article 17(3)(d)"
+        LEGAL_CLAIM = "legal_claim", "legal claims, article 17(3)(e)"
+
+    # The number is for people, the id for addresses and the audit log.
+    number = models.BigAutoField(primary_key=True)
+    id = models.UUIDField(default=uuid.uuid4, db_default=RandomUUID(), unique=True, editable=False)
+    kind = models.CharField(max_length=12, choices=Kind)
+    state = models.CharField(max_length=12, choices=State, default=State.RECEIVED, db_default=State.RECEIVED)
+    # Its row stays when the subject is erased, without any id of the host application.
+    subject = models.ForeignKey(Subject, on_delete=models.PROTECT, related_name="requests")
+    ground = models.CharField(max_length=12, choices=Ground, default="", db_default="", blank=True)
+    channel = models.CharField(max_length=8, choices=Channel)
+    received_on = models.DateField()
+    due_on = models.DateField()
+    # The first due date, if the time was extended (GDPR article 12 (3)).
+    first_due_on = models.DateField(null=True)
+    # Percentage of the time for which a reminder was sent last: 0, 50, 75 or 90.
+    reminded = models.PositiveSmallIntegerField(default=0, db_default=0)
+
+    opened_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    opened_at = models.DateTimeField(db_default=Now())
+    identity_checked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    identity_checked_at = models.DateTimeField(null=True)
+    # Counts by holder, as `memadmin.erasure.preview` makes them.
+    preview = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
+    previewed_at = models.DateTimeField(null=True)
+    # Who asks for the approval: never the one who gives it.
+    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    requested_at = models.DateTimeField(null=True)
+    approved_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    approved_at = models.DateTimeField(null=True)
+    starts_at = models.DateTimeField(null=True, help_text="until then it can be cancelled")
+    started_at = models.DateTimeField(null=True, help_text="first change that cannot be undone")
+    run = models.OneToOneField(Run, null=True, on_delete=models.PROTECT, related_name="subject_request")
+    refusal = models.CharField(max_length=16, choices=Refusal, default="", db_default="", blank=True)
+    closed_at = models.DateTimeField(null=True)
+
+    # Ids and names by which the person is looked for after the erasure, encrypted; see `memadmin.erasure.locators`.
+    locators = models.BinaryField(default=b"", db_default=b"")
+    # What each scan read and found: see `memadmin.erasure.scan`.
+    scans = models.JSONField(default=list, db_default=models.Value([], models.JSONField()))
+    # The signed receipt, byte by byte.
+    receipt = models.TextField(default="", db_default="", blank=True)
+
+    objects = querysets.SubjectRequestQuerySet.as_manager()
+
+    class Meta:
+        default_permissions = ()
+        permissions: ClassVar = [
+            ("view_request", "Can see data-subject requests"),
+            ("handle_request", "Can open and handle data-subject requests"),
+            ("approve_request", "Can approve erasures that another person requested"),
+        ]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["subject", "kind"], condition=Q(closed_at__isnull=True), name="request_open_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(closed_at__isnull=True, state__in=["received", "checked", "awaiting"])
+                | Q(closed_at__isnull=True, state__in=["approved", "running", "scanning"])
+                | Q(
+                    closed_at__isnull=False,
+                    state__in=["complete", "exceptions", "failed", "refused", "cancelled"],
+                ),
+                name="request_state_says_whether_it_is_closed",
+            ),
+            models.CheckConstraint(
+                condition=Q(approved_by__isnull=True)
+                | Q(requested_by__isnull=True)
+                | ~Q(approved_by=F("requested_by")),
+                name="request_approved_by_a_second_person",
+            ),
+            models.CheckConstraint(
+                condition=Q(closed_at__isnull=True) | Q(locators=b""), name="closed_request_has_no_locators"
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index("due_on", "number", condition=Q(closed_at__isnull=True), name="request_open_by_due"),
+            models.Index(F("closed_at").desc(), F("number").desc(), name="request_closed_newest"),
+            models.Index("subject", F("number").desc(), name="request_of_subject"),
+        ]
+        triggers: ClassVar = audit.govern(
+            "request",
+            columns=[
+                *("kind", "state", "subject", "ground", "channel", "received_on", "due_on", "first_due_on"),
+                *("identity_checked_by", "requested_by", "approved_by", "starts_at", "refusal", "closed_at"),
+            ],
+            subject="subject",
+        )
+
+    def __str__(self) -> str:
+        return f"DSR-{self.number:04}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("erasure:request", args=[self.id])
+
+    @property
+    def is_closed(self) -> bool:
+        return self.closed_at is not None
+
+    @property
+    def is_started(self) -> bool:
+        """Whether something was changed that cannot be undone."""
+        return self.started_at is not None
+
+    def note(self, code: RequestNote.Code, *, by: object = None, text: str = "") -> RequestNote:
+        """Adds an entry to the case log, in the caller's transaction."""
+        return RequestNote.objects.create(request=self, code=code, by=by, text=text)  # type: ignore[misc]
+
+
+class RequestNote(models.Model):
+    """Entry of a case's log: what happened, and the text that a person wrote about it.
+
+    The text can contain personal data; it is erased when an erasure is complete.
+    """
+
+    class Code(models.TextChoices):
+        RECEIVED = "received", "Received"
+        JOINED = "joined", "The same request was received again"
+        COMMENT = "comment", "Comment"
+        CHECKED = "checked", "Identity checked"
+        PREVIEWED = "previewed", "Preview made"
+        REQUESTED = "requested", "Approval requested"
+        SENT_BACK = "sent_back", "Sent back"
+        APPROVED = "approved", "Approved"
+        EXTENDED = "extended", "Time extended"
+        REMINDED = "reminded", "Reminder sent"
+        CANCELLED = "cancelled", "Cancelled"
+        REFUSED = "refused", "Refused"
+        STARTED = "started", "Started"
+        STOPPED = "stopped", "Stopped"
+        LEFT_OUT = "left_out", "Left out by decision"
+        SCANNED = "scanned", "Scanned"
+        FOUND = "found", "The scan found data"
+        CLOSED = "closed", "Closed"
+        REOPENED = "reopened", "Opened again"
+
+    id = models.BigAutoField(primary_key=True)
+    request = models.ForeignKey(SubjectRequest, on_delete=models.CASCADE, related_name="notes")
+    at = models.DateTimeField(db_default=Now())
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    code = models.CharField(max_length=12, choices=Code)
+    text = models.TextField(max_length=2_000, default="", db_default="", blank=True)
+
+    class Meta:
+        default_permissions = ()
+        ordering: ClassVar = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"note {self.pk} of request {self.request_id}"

@@ -1,0 +1,53 @@
+"""Steps of an erasure: the truth about its progress."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models.functions import Now
+
+from memadmin.erasure.models.requests import SubjectRequest
+
+
+class ErasureStep(models.Model):
+    """One step of one erasure at one place: what it has erased, kept, and not reached."""
+
+    class State(models.TextChoices):
+        TO_DO = "to_do", "to do"
+        RUNNING = "running", "running"
+        WAITING = "waiting", "waiting"
+        DONE = "done", "done"
+        LEFT_OUT = "left_out", "left out"
+
+    FINISHED = (State.DONE, State.LEFT_OUT)
+
+    id = models.BigAutoField(primary_key=True)
+    request = models.ForeignKey(SubjectRequest, on_delete=models.CASCADE, related_name="steps")
+    name = models.CharField(max_length=40)
+    # Name of a store; empty for what memadmin holds itself.
+    place = models.CharField(max_length=64, default="", db_default="", blank=True)
+    position = models.PositiveSmallIntegerField()
+    state = models.CharField(max_length=8, choices=State, default=State.TO_DO, db_default=State.TO_DO)
+    # The last row that was done; rows are done in the order of their keys.
+    cursor = models.CharField(default="", db_default="", blank=True)
+    expected = models.PositiveBigIntegerField(default=0, db_default=0, help_text="rows at the approval")
+    erased = models.PositiveBigIntegerField(default=0, db_default=0)
+    held = models.PositiveBigIntegerField(default=0, db_default=0, help_text="rows kept by legal holds")
+    # Codes of what stays besides, with counts; see `memadmin.erasure.exceptions`.
+    exceptions = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
+    # Why it waits: a sentence without personal data.
+    reason = models.CharField(max_length=400, default="", db_default="", blank=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    changed_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        default_permissions = ()
+        ordering: ClassVar = ["position", "place", "pk"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["request", "name", "place"], name="step_of_request_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"step {self.name} of request {self.request_id}"

@@ -1,0 +1,96 @@
+"""Preview of an erasure: what each step would erase, counted by the queries of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.utils.timezone import now
+
+from memadmin.erasure.exceptions import OutOfReach
+from memadmin.erasure.scope import Scope
+from memadmin.erasure.steps import STEPS, step_named
+from memadmin.erasure.steps.base import Counted
+from sessions_app.models import SessionFinding
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """One step at one place, with its numbers."""
+
+    name: str
+    place: str
+    counted: Counted
+
+    @property
+    def title(self) -> str:
+        return self.place or step_named(self.name).title
+
+    @property
+    def what_happens(self) -> str:
+        return step_named(self.name).what_happens
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    holders: list[Holder]
+    out_of_reach: list[dict[str, Any]]
+    """Codes of `OutOfReach` with their place, count and last day."""
+
+    @property
+    def rows(self) -> int:
+        return sum(holder.counted.rows for holder in self.holders)
+
+    @property
+    def held(self) -> int:
+        return sum(holder.counted.held for holder in self.holders)
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether something could not be counted."""
+        return any(holder.counted.problem for holder in self.holders)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "holders": [{"name": h.name, "place": h.place, **asdict(h.counted)} for h in self.holders],
+            "out_of_reach": self.out_of_reach,
+        }
+
+    @classmethod
+    def of_json(cls, saved: dict[str, Any]) -> Preview:
+        """A saved preview; steps that this version does not have are left out."""
+        known = {step.name for step in STEPS}
+        holders = [
+            Holder(row["name"], row["place"], Counted(**{k: v for k, v in row.items() if k not in ("name", "place")}))
+            for row in saved.get("holders", ())
+            if row["name"] in known
+        ]
+        return cls(holders, list(saved.get("out_of_reach", ())))
+
+
+def preview_erasure(scope: Scope) -> Preview:
+    """Counts what an erasure would erase now, and changes nothing."""
+    return Preview(list(_holders(scope)), out_of_reach(scope))
+
+
+def _holders(scope: Scope) -> Iterator[Holder]:
+    for step in STEPS:
+        for place in step.places(scope):
+            yield Holder(step.name, place, step.count(scope, place))
+
+
+def out_of_reach(scope: Scope) -> list[dict[str, Any]]:
+    """Copies that no step reaches. One query."""
+    until = (now() + timedelta(days=settings.BACKUP_DAYS)).date().isoformat()
+    rows: list[dict[str, Any]] = [{"code": OutOfReach.BACKUPS.value, "place": "", "count": 0, "until": until}]
+    compacted = SessionFinding.objects.filter(record_id__in=scope.records().values("id"), kind="compaction").count()
+    if compacted:
+        rows.append({"code": OutOfReach.COMPACTION.value, "place": "", "count": compacted, "until": ""})
+    rows += [
+        {"code": code.value, "place": "", "count": 0, "until": ""}
+        for code in (OutOfReach.SAVED_RUN_STATES, OutOfReach.LOGS)
+    ]
+    return rows

@@ -1,0 +1,39 @@
+"""Querysets of requests of people about their data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+
+from memadmin.counting import count_up_to
+
+if TYPE_CHECKING:
+    from memadmin.erasure.models import SubjectRequest
+
+
+class SubjectRequestQuerySet(models.QuerySet["SubjectRequest"]):
+    def open(self) -> SubjectRequestQuerySet:
+        """Requests that are not closed, the earliest due date first."""
+        return self.filter(closed_at__isnull=True).order_by("due_on", "number")
+
+    def closed(self) -> SubjectRequestQuerySet:
+        """Closed requests, the last one first."""
+        return self.filter(closed_at__isnull=False).order_by("-closed_at", "-number")
+
+    def awaiting_approval(self) -> SubjectRequestQuerySet:
+        """Erasures that wait for a second person, the earliest due date first."""
+        return self.open().filter(state="awaiting")
+
+    def with_names(self) -> SubjectRequestQuerySet:
+        """Requests with everything that lists show. One query more."""
+        return self.select_related(
+            "subject", "opened_by", "requested_by", "approved_by", "identity_checked_by", "run"
+        ).prefetch_related("subject__aliases")
+
+
+def count_to_approve() -> int:
+    """Number of erasures that wait for a second person, for the sidebar, at most 1,001. One query."""
+    from memadmin.erasure.models import SubjectRequest
+
+    return count_up_to(SubjectRequest.objects.awaiting_approval())

@@ -1,0 +1,64 @@
+"""What a request is about: a subject with all that were merged into it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Q
+
+from memadmin.retention.models import LegalHold
+from sessions_app.models import SessionRecord, Subject, SubjectAlias
+from sessions_app.models.querysets import SessionRecordQuerySet
+
+HOLDS_ON_SUBJECTS = "SELECT DISTINCT number FROM unnest(%s::uuid[]) AS id, memadmin_holds_on(NULL, id, '{}') AS number"
+
+HELD_RECORDS = """
+SELECT r.id FROM sessions_app_sessionrecord AS r
+WHERE r.subject_id = ANY (%s) AND EXISTS (SELECT FROM memadmin_holds_on(r.id, r.subject_id, r.labels))
+"""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A subject, the ids of its merged group, and the texts by which the person is known."""
+
+    subject: Subject
+    group: list[UUID]
+    texts: list[str]
+
+    def records(self) -> SessionRecordQuerySet:
+        """All session records of the group, erased ones, too."""
+        return SessionRecord.objects.filter(subject_id__in=self.group)
+
+    def of_sessions(self) -> Q:
+        """Condition of rows that belong to a session of the group, by its record or, without one, by its id."""
+        records = self.records()
+        return Q(record_id__in=records.values("id")) | Q(
+            record_id__isnull=True, session_id__in=records.exclude(session_id="").values("session_id")
+        )
+
+    def holds(self) -> list[int]:
+        """Numbers of the holds in force on the subject itself, which keep everything. One query."""
+        with connection.cursor() as cursor:
+            cursor.execute(HOLDS_ON_SUBJECTS, [self.group])
+            return sorted(number for (number,) in cursor.fetchall())
+
+    @cached_property
+    def held_records(self) -> list[UUID]:
+        """Ids of session records that a hold keeps now. At most two queries."""
+        if not LegalHold.objects.in_force().exists():
+            return []
+        with connection.cursor() as cursor:
+            cursor.execute(HELD_RECORDS, [self.group])
+            return [record_id for (record_id,) in cursor.fetchall()]
+
+
+def scope_of(subject: Subject, texts: list[str] | None = None) -> Scope:
+    """The scope of a subject. `texts` are those that the case keeps; otherwise the ids of the group. Two queries."""
+    group = subject.group_ids()
+    if texts is None:
+        texts = list(SubjectAlias.objects.filter(subject_id__in=group).order_by("pk").values_list("key", flat=True))
+    return Scope(subject, group, texts)

@@ -1,0 +1,338 @@
+"""Services of a case: open, check, preview, ask for approval, approve, cancel, refuse, extend, comment, leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import date, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.db.models.functions import Now
+from django.utils.timezone import now
+
+from memadmin import audit
+from memadmin.accounts.same_person import is_same_person
+from memadmin.audit.log.types import EventType
+from memadmin.erasure import audit_events, locators, work
+from memadmin.erasure.deadlines import EXTENDED_MONTHS, due_date
+from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
+from memadmin.erasure.preview import Preview, preview_erasure
+from memadmin.erasure.scope import scope_of
+from memadmin.runs import services as runs
+from memories_app.learning.signals import stop_learning
+from sessions_app.models import Subject, SubjectAlias
+from sessions_app.services.subjects import merge_target
+
+Kind, State, Code = SubjectRequest.Kind, SubjectRequest.State, RequestNote.Code
+
+PREVIEW_AGE = timedelta(days=1)
+"""An older preview is made again before somebody is asked to approve."""
+
+
+class RequestError(Exception):
+    """An action that is not possible; the message is a sentence for the operator. Nothing was changed."""
+
+
+class WrongState(RequestError):
+    """The case is in another state than the action needs, perhaps since a moment ago."""
+
+    def __init__(self, request: SubjectRequest) -> None:
+        self.request = request
+        super().__init__(
+            f"{request} is {request.get_state_display()}: this is not possible, or no longer. Nothing was changed."
+        )
+
+
+class AlreadyStarted(WrongState):
+    """Something was erased already."""
+
+    def __init__(self, request: SubjectRequest) -> None:
+        super().__init__(request)
+        self.args = (f"The erasure of {request} has started and cannot be stopped any more. It can be paused.",)
+
+
+class NotSecondPerson(RequestError):
+    def __init__(self) -> None:
+        super().__init__("You requested this erasure yourself. Another person has to approve it.")
+
+
+class WrongKey(RequestError):
+    def __init__(self) -> None:
+        super().__init__("This is not an ID of the subject. Nothing was approved.")
+
+
+class SubjectHeld(RequestError):
+    def __init__(self, numbers: Collection[int]) -> None:
+        holds = ", ".join(f"H-{number}" for number in numbers)
+        super().__init__(f"The subject is under the legal hold {holds}. Nothing can be erased until it is released.")
+
+
+class PreviewNeeded(RequestError):
+    def __init__(self) -> None:
+        super().__init__("Count first what would be erased: there is no preview of the last 24 hours.")
+
+
+class NotLater(RequestError):
+    def __init__(self, latest: date) -> None:
+        super().__init__(f"The new date must be after the due date and not after {latest:%-d %B %Y}.")
+
+
+@transaction.atomic
+def open_request(
+    kind: SubjectRequest.Kind,
+    subject: Subject,
+    *,
+    by: User | None,
+    channel: SubjectRequest.Channel,
+    received_on: date | None = None,
+    ground: str = "",
+    known_as: Collection[str] = (),
+    note: str = "",
+) -> tuple[SubjectRequest, bool]:
+    """A new case, or the open one of the same kind and subject, which the request joins; and whether it is new.
+
+    `known_as` are further names, addresses and numbers by which the person is looked for after the erasure.
+    """
+    subject = merge_target(subject)
+    received_on = received_on or now().date()
+    request = SubjectRequest(
+        kind=kind,
+        subject=subject,
+        ground=ground,
+        channel=channel,
+        received_on=received_on,
+        due_on=due_date(received_on),
+        opened_by=by,
+        locators=locators.seal(known_as) if known_as else b"",
+    )
+    try:
+        with transaction.atomic():
+            request.save(force_insert=True)
+    except IntegrityError:
+        request = SubjectRequest.objects.select_for_update().get(subject=subject, kind=kind, closed_at__isnull=True)
+        audit.record(audit_events.REQUEST_JOINED, by=by, target=request, subject=subject)
+        request.note(Code.JOINED, by=by, text=note)
+        if known_as:
+            sealed = locators.seal([*locators.unseal(request.locators), *known_as])
+            SubjectRequest.objects.filter(pk=request.pk).update(locators=sealed)
+        request.refresh_from_db()
+        return request, False
+    audit.record(audit_events.REQUEST_OPENED, by=by, target=request, subject=subject, reason_code=kind)
+    request.note(Code.RECEIVED, by=by, text=note)
+    request.refresh_from_db()
+    return request, True
+
+
+@transaction.atomic
+def check_identity(request: SubjectRequest, *, note: str, by: User) -> SubjectRequest:
+    """Notes how the person's identity was checked; a restriction takes effect at once. Raises WrongState."""
+    request = locked(request, State.RECEIVED)
+    columns: dict[str, Any] = {"identity_checked_by": by, "identity_checked_at": Now(), "state": State.CHECKED}
+    changed(request, audit_events.IDENTITY_CHECKED, Code.CHECKED, by=by, text=note, **columns)
+    if request.kind == Kind.RESTRICTION:
+        stop_learning(request.subject, by=by)
+        changed(request, audit_events.REQUEST_CLOSED, Code.CLOSED, by=by, state=State.COMPLETE, closed_at=Now())
+    return request
+
+
+def make_preview(request: SubjectRequest, *, by: User | None) -> Preview:
+    """Counts what would be erased and stores it with the case. Raises WrongState.
+
+    Reads all stores, without a lock on the case.
+    """
+    if request.kind != Kind.ERASURE or request.state not in (State.RECEIVED, State.CHECKED, State.AWAITING):
+        raise WrongState(request)
+    preview = preview_erasure(scope_of(request.subject))
+    with transaction.atomic():
+        request = locked(request, State.RECEIVED, State.CHECKED, State.AWAITING)
+        audit.record(
+            audit_events.REQUEST_PREVIEWED,
+            by=by,
+            target=request,
+            subject=request.subject_id,
+            counters={"rows": preview.rows, "held": preview.held},
+        )
+        request.note(Code.PREVIEWED, by=by)
+        SubjectRequest.objects.filter(pk=request.pk).update(preview=preview.as_json(), previewed_at=Now())
+    return preview
+
+
+@transaction.atomic
+def request_approval(request: SubjectRequest, *, by: User) -> SubjectRequest:
+    """Asks a second person to approve. Raises WrongState, PreviewNeeded and SubjectHeld."""
+    request = locked(request, State.CHECKED)
+    if request.kind != Kind.ERASURE:
+        raise WrongState(request)
+    if request.previewed_at is None or request.previewed_at < now() - PREVIEW_AGE:
+        raise PreviewNeeded
+    refuse_held(request)
+    return changed(
+        request,
+        audit_events.APPROVAL_REQUESTED,
+        Code.REQUESTED,
+        by=by,
+        state=State.AWAITING,
+        requested_by=by,
+        requested_at=Now(),
+    )
+
+
+def approve_request(
+    request: SubjectRequest, *, by: User, typed_key: str, window: timedelta | None = None
+) -> SubjectRequest:
+    """Approves as the second person; the erasure starts when the time to cancel is over.
+
+    Raises WrongState, WrongKey, SubjectHeld, and NotSecondPerson, which is recorded.
+    """
+    window = settings.CANCEL_WINDOW if window is None else window
+    try:
+        with transaction.atomic():
+            request = locked(request, State.AWAITING)
+            if not is_second_person(request, by):
+                raise NotSecondPerson
+            keys = SubjectAlias.objects.filter(subject_id__in=request.subject.group_ids(), key=typed_key.strip())
+            if not keys.exists():
+                raise WrongKey
+            refuse_held(request)
+            starts_at = now() + window
+            run = runs.request_run(work.RUN_KIND, by=by, retry_at=starts_at)
+            return changed(
+                request,
+                audit_events.REQUEST_APPROVED,
+                Code.APPROVED,
+                by=by,
+                state=State.APPROVED,
+                approved_by=by,
+                approved_at=Now(),
+                starts_at=starts_at,
+                run=run,
+            )
+    except NotSecondPerson:
+        audit.record_alone(
+            audit_events.APPROVAL_DENIED, by=by, target=request, subject=request.subject_id, outcome="denied"
+        )
+        raise
+
+
+def is_second_person(request: SubjectRequest, user: User) -> bool:
+    """True if this user may approve: another person than the requester, by account and by e-mail address."""
+    # Of a deleted account it is not known who it was: the approval is requested again.
+    return request.requested_by is not None and not is_same_person(user, request.requested_by)
+
+
+def refuse_held(request: SubjectRequest) -> None:
+    if holds := scope_of(request.subject, []).holds():
+        raise SubjectHeld(holds)
+
+
+@transaction.atomic
+def send_back(request: SubjectRequest, *, note: str, by: User) -> SubjectRequest:
+    """Returns a request to who handles it, instead of approving it. Raises WrongState."""
+    request = locked(request, State.AWAITING)
+    columns: dict[str, Any] = {"state": State.CHECKED, "requested_by": None, "requested_at": None}
+    return changed(request, audit_events.REQUEST_SENT_BACK, Code.SENT_BACK, by=by, text=note, **columns)
+
+
+def cancel_request(request: SubjectRequest, *, note: str, by: User) -> SubjectRequest:
+    """Ends a case before anything was erased. Raises AlreadyStarted and WrongState."""
+    request.refresh_from_db()
+    if request.run is not None:
+        try:
+            runs.cancel_run(request.run, by=by)
+        except runs.InvalidRunState as problem:
+            request.refresh_from_db()
+            raise (AlreadyStarted if request.is_started else WrongState)(request) from problem
+    with transaction.atomic():
+        request = SubjectRequest.objects.select_for_update().get(pk=request.pk)
+        if request.is_closed and request.state != State.CANCELLED:
+            raise WrongState(request)
+        columns = {} if request.is_closed else {"state": State.CANCELLED, "closed_at": Now(), "locators": b""}
+        return changed(request, audit_events.REQUEST_CANCELLED, Code.CANCELLED, by=by, text=note, **columns)
+
+
+@transaction.atomic
+def refuse_request(request: SubjectRequest, *, reason: SubjectRequest.Refusal, note: str, by: User) -> SubjectRequest:
+    """Ends a case without fulfilling it. Raises WrongState."""
+    request = locked(request, State.RECEIVED, State.CHECKED, State.AWAITING)
+    return changed(
+        request,
+        audit_events.REQUEST_REFUSED,
+        Code.REFUSED,
+        by=by,
+        text=note,
+        reason_code=reason,
+        state=State.REFUSED,
+        refusal=reason,
+        closed_at=Now(),
+        locators=b"",
+    )
+
+
+@transaction.atomic
+def extend_request(request: SubjectRequest, *, until: date, note: str, by: User) -> SubjectRequest:
+    """Extends the time once, by two months at most (GDPR article 12 (3)). Raises WrongState and NotLater."""
+    request = locked(request, *State)
+    if request.is_closed or request.first_due_on is not None or request.due_on < now().date():
+        raise WrongState(request)
+    latest = due_date(request.received_on, EXTENDED_MONTHS)
+    if not request.due_on < until <= latest:
+        raise NotLater(latest)
+    return changed(
+        request,
+        audit_events.REQUEST_EXTENDED,
+        Code.EXTENDED,
+        by=by,
+        text=note,
+        due_on=until,
+        first_due_on=F("due_on"),
+        reminded=0,
+    )
+
+
+@transaction.atomic
+def comment(request: SubjectRequest, *, text: str, by: User) -> SubjectRequest:
+    return changed(locked(request, *State), audit_events.REQUEST_COMMENTED, Code.COMMENT, by=by, text=text)
+
+
+@transaction.atomic
+def leave_out(request: SubjectRequest, step: ErasureStep, *, note: str, by: User) -> SubjectRequest:
+    """Ends a step that waits for a store, by decision; the receipt names it. Raises WrongState."""
+    request = locked(request, State.RUNNING)
+    waiting = ErasureStep.objects.filter(pk=step.pk, request=request, state=ErasureStep.State.WAITING)
+    if not waiting.update(state=ErasureStep.State.LEFT_OUT, ended_at=Now(), changed_at=Now()):
+        raise WrongState(request)
+    return changed(request, audit_events.STEP_LEFT_OUT, Code.LEFT_OUT, by=by, text=note)
+
+
+def locked(request: SubjectRequest, *states: SubjectRequest.State) -> SubjectRequest:
+    """The locked case. Raises WrongState if it is in none of these states."""
+    request = (
+        SubjectRequest.objects.select_for_update(of=("self",))
+        .select_related("subject", "requested_by")
+        .get(pk=request.pk)
+    )
+    if request.state not in states:
+        raise WrongState(request)
+    return request
+
+
+def changed(
+    request: SubjectRequest,
+    event: EventType,
+    code: RequestNote.Code,
+    *,
+    by: User | None,
+    text: str = "",
+    reason_code: str = "",
+    **columns: Any,
+) -> SubjectRequest:
+    """Records the event, adds the note, changes the columns. In the caller's transaction."""
+    audit.record(event, by=by, target=request, subject=request.subject_id, reason_code=reason_code)
+    request.note(code, by=by, text=text)
+    if columns:
+        SubjectRequest.objects.filter(pk=request.pk).update(**columns)
+    request.refresh_from_db()
+    return request

@@ -1,0 +1,66 @@
+"""Steps of an erasure, in an order in which each comes after those that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from graphlib import CycleError, TopologicalSorter
+
+from memadmin.erasure.steps.base import Counted, Done, RowStep, Step
+from memadmin.erasure.steps.beside import AdminLog, AuditDetails, Findings, Grants, Identity, Redactions, Searches
+from memadmin.erasure.steps.memories import (
+    Decisions,
+    Distillations,
+    Memories,
+    Quotes,
+    Recalls,
+    SharedMemories,
+    Signals,
+    Versions,
+)
+from memadmin.erasure.steps.sessions import Sessions
+
+__all__ = ["STEPS", "Counted", "Done", "RowStep", "Step", "in_order", "step_named"]
+
+
+class WrongGraph(Exception):
+    """The steps need one another in a circle, or need a step that does not exist."""
+
+
+def in_order(steps: Iterable[Step]) -> list[Step]:
+    """The steps, each after those that it needs; otherwise as given. Raises WrongGraph."""
+    by_name = {step.name: step for step in steps}
+    unknown = {name for step in by_name.values() for name in step.after} - set(by_name)
+    if unknown:
+        raise WrongGraph(f"There is no step {', '.join(sorted(unknown))}.")
+    try:
+        names = TopologicalSorter({name: step.after for name, step in by_name.items()}).static_order()
+        return [by_name[name] for name in names]
+    except CycleError as problem:
+        raise WrongGraph(f"These steps need one another: {', '.join(problem.args[1])}.") from problem
+
+
+STEPS = in_order(
+    [
+        Sessions(),
+        Findings(),
+        SharedMemories(),
+        Recalls(),
+        Decisions(),
+        Versions(),
+        Quotes(),
+        Signals(),
+        Distillations(),
+        Memories(),
+        Searches(),
+        Redactions(),
+        Grants(),
+        AdminLog(),
+        AuditDetails(),
+        Identity(),
+    ]
+)
+
+
+def step_named(name: str) -> Step:
+    """Raises KeyError for a step of another version."""
+    return {step.name: step for step in STEPS}[name]

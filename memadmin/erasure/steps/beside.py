@@ -1,0 +1,146 @@
+"""Steps: what the console keeps about sessions and about work on them."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Q, QuerySet
+
+from memadmin.accounts.models import ContentGrant, GrantedSession
+from memadmin.audit.log import erasing as audit_erasing
+from memadmin.audit.models import AuditDetail
+from memadmin.erasure.models import ErasureStep
+from memadmin.erasure.scope import Scope
+from memadmin.erasure.steps.base import Counted, Done, RowStep, Step
+from memadmin.runs.services import cancel_run
+from memories_app.models import Memory
+from sessions_app.models import Redaction, SessionFinding, SessionRecord, Subject, SubjectAlias, TextSearch
+from sessions_app.services.erasing_subjects import forget_keys, forget_sessions
+
+
+class Findings(RowStep):
+    name = "findings"
+    title = "Findings about the sessions"
+    what_happens = "Deleted."
+    after = ("sessions",)
+
+    def rows(self, scope: Scope) -> QuerySet[SessionFinding]:
+        return SessionFinding.objects.filter(record_id__in=scope.records().values("id"))
+
+
+class Searches(RowStep):
+    name = "searches"
+    title = "Searches for the person's ids"
+    what_happens = "Deleted."
+
+    def rows(self, scope: Scope) -> QuerySet[TextSearch]:
+        named = [Q(text__icontains=text) for text in scope.texts]
+        return TextSearch.objects.filter(reduce(or_, named)) if named else TextSearch.objects.none()
+
+
+class Redactions(RowStep):
+    """The rows stay, because their runs do; unfinished ones are cancelled."""
+
+    name = "redactions"
+    title = "Redactions"
+    what_happens = "Cancelled if unfinished; ids and texts are deleted."
+    after = ("sessions",)
+
+    def rows(self, scope: Scope) -> QuerySet[Redaction]:
+        about = Q(subject_id__in=scope.group) | Q(record_id__in=scope.records().values("id"))
+        return Redaction.objects.filter(about).exclude(session_id="", item_mark="", text="", ended_at__isnull=False)
+
+    def erase_rows(self, scope: Scope, rows: QuerySet[Any]) -> None:
+        for redaction in rows.select_related("run"):
+            if not redaction.run.is_finished:
+                cancel_run(redaction.run)
+        rows.update(session_id="", item_mark="", text="")
+
+
+class Grants(RowStep):
+    """The ticket and the explanation of a grant for this person's sessions alone."""
+
+    name = "grants"
+    title = "Texts of access grants"
+    what_happens = "Ticket, explanation and review note are deleted; who read stays in the audit log."
+    after = ("sessions",)
+
+    def rows(self, scope: Scope) -> QuerySet[ContentGrant]:
+        ours = GrantedSession.objects.filter(record_id__in=scope.records().values("id")).values("grant")
+        return ContentGrant.objects.filter(pk__in=ours).exclude(ticket="", explanation="", review_note="")
+
+    def erase_rows(self, scope: Scope, rows: QuerySet[Any]) -> None:
+        rows.update(ticket="", explanation="", review_note="")
+
+
+class AdminLog(RowStep):
+    name = "admin_log"
+    title = "Django admin's log"
+    what_happens = "Deleted; the audit log has the same changes."
+    after = ("sessions",)
+
+    def rows(self, scope: Scope) -> QuerySet[LogEntry]:
+        about = Q(content_type=type_of(Subject), object_id__in=[str(each) for each in scope.group])
+        for model, rows in (
+            (SessionRecord, scope.records()),
+            (SubjectAlias, SubjectAlias.objects.filter(subject_id__in=scope.group)),
+            (Memory, Memory.objects.filter(subject_id__in=scope.group)),
+        ):
+            keys = [str(key) for key in rows.values_list("pk", flat=True)]
+            about |= Q(content_type=type_of(model), object_id__in=keys)
+        return LogEntry.objects.filter(about)
+
+
+def type_of(model: Any) -> ContentType:
+    return ContentType.objects.get_for_model(model)
+
+
+class Identity(Step):
+    """Ids of the host application and of sessions: after the steps that find their rows by them."""
+
+    name = "identity"
+    title = "Ids of the person and of the sessions"
+    what_happens = "Deleted; keyed digests stay, so that nothing is stored under these ids again."
+    after = (
+        *("sessions", "findings", "searches", "redactions", "grants", "admin_log"),
+        *("shared_memories", "distillations", "memories"),
+    )
+
+    def count(self, scope: Scope, place: str) -> Counted:
+        keys = SubjectAlias.objects.filter(subject_id__in=scope.group).count()
+        sessions = scope.records().exclude(session_id__startswith=SessionRecord.FORGOTTEN).count()
+        held = len(scope.held_records)
+        return Counted(keys + sessions, held=keys + held if held else 0)
+
+    def erase_some(self, scope: Scope, step: ErasureStep, *, at_most: int) -> Done:
+        sessions = forget_sessions(scope.subject, at_most=at_most)
+        if sessions:
+            return Done(passed=sessions, erased=sessions)
+        if scope.held_records:
+            # A held session can be found by the person's id as long as the hold lasts.
+            keys = SubjectAlias.objects.filter(subject_id__in=scope.group).count()
+            return Done(held=keys + len(scope.held_records))
+        keys = forget_keys(scope.subject)
+        return Done(passed=keys, erased=keys)
+
+
+class AuditDetails(RowStep):
+    """Reasons and values beside the events about the person. The events stay: they contain no personal data."""
+
+    name = "audit_details"
+    title = "Details in the audit log"
+    what_happens = "Reasons and values are deleted; the events stay without them."
+    # Last, because each change of a governed row writes details. Finds them by our own ids, which stay.
+    after = ("identity",)
+
+    def rows(self, scope: Scope) -> QuerySet[AuditDetail]:
+        about = Q(event__subject_ref__in=scope.group) | Q(event__object_ref__in=scope.records().values("id"))
+        # What happens to the case itself has no personal data, and goes on being recorded.
+        return AuditDetail.objects.filter(about).exclude(event__object_kind="erasure.subjectrequest")
+
+    def erase_rows(self, scope: Scope, rows: QuerySet[Any]) -> None:
+        audit_erasing.erase_details_of([detail.pk for detail in rows.only("pk")], subject=scope.subject.pk)

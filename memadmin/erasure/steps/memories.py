@@ -1,0 +1,144 @@
+"""Steps: what was learned from the person, and what agents were told about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+from django.db.models.functions import Now
+
+from memadmin.erasure.scope import Scope
+from memadmin.erasure.steps.base import RowStep
+from memories_app.models import Distillation, Evidence, Memory, MemoryVersion, Recall, RecalledMemory, Review, Signal
+
+
+def of_memories(scope: Scope) -> Q:
+    """Condition of rows that belong to a memory about the person."""
+    return Q(memory__subject_id__in=scope.group)
+
+
+class SharedMemories(RowStep):
+    """Memories about others, or about nobody, that were learned from this person.
+
+    One that rests on other sessions, too, is approved again by a person, who sees what it still says.
+    """
+
+    name = "shared_memories"
+    title = "Shared memories learned from this person"
+    what_happens = "Quotes are deleted. A memory without other evidence is deleted, another is reviewed again."
+    after = ("sessions",)
+
+    def rows(self, scope: Scope) -> QuerySet[Memory]:
+        sources = Evidence.objects.filter(scope.of_sessions()).values("memory")
+        return Memory.objects.filter(pk__in=sources).exclude(pk__in=Memory.objects.filter(subject_id__in=scope.group))
+
+    def held_q(self, scope: Scope) -> Q:
+        return Q(evidence__record_id__in=scope.held_records)
+
+    def erase_rows(self, scope: Scope, rows: QuerySet[Any]) -> None:
+        keys = list(rows.values_list("pk", flat=True))
+        Evidence.objects.filter(scope.of_sessions(), memory__in=keys).delete()
+        shared = Memory.objects.filter(pk__in=keys)
+        with_others = Evidence.objects.filter(memory__in=keys).values("memory")
+        shared.filter(status=Memory.Status.APPROVED, pk__in=with_others).update(
+            status=Memory.Status.NEEDS_REVALIDATION, awaiting_since=Now()
+        )
+        shared.exclude(pk__in=with_others).delete()
+
+
+class OfMemories(RowStep):
+    """What hangs on a memory goes before it: so a memory goes in a small chunk, however much it has."""
+
+    after = ("sessions",)
+
+    def held_q(self, scope: Scope) -> Q:
+        return Q(memory__evidence__record_id__in=scope.held_records)
+
+
+class Quotes(OfMemories):
+    name = "evidence"
+    title = "Evidence quotes"
+    what_happens = "Deleted."
+
+    # The triggers of holds find the sessions of a memory by its evidence.
+    after = ("sessions", "reviews", "versions")
+
+    def rows(self, scope: Scope) -> QuerySet[Evidence]:
+        return Evidence.objects.filter(of_memories(scope))
+
+
+class Versions(OfMemories):
+    name = "versions"
+    title = "Versions of memories"
+    what_happens = "Deleted."
+
+    def rows(self, scope: Scope) -> QuerySet[MemoryVersion]:
+        return MemoryVersion.objects.filter(of_memories(scope))
+
+
+class Decisions(OfMemories):
+    name = "reviews"
+    title = "Decisions of reviewers"
+    what_happens = "Deleted with the memory."
+
+    def rows(self, scope: Scope) -> QuerySet[Review]:
+        return Review.objects.filter(of_memories(scope))
+
+
+class Recalls(RowStep):
+    name = "recalls"
+    title = "What agents were told"
+    what_happens = "Deleted."
+    after = ("sessions",)
+
+    def rows(self, scope: Scope) -> QuerySet[Recall]:
+        return Recall.objects.filter(Q(subject_id__in=scope.group) | scope.of_sessions())
+
+    def held_q(self, scope: Scope) -> Q:
+        return Q(record_id__in=scope.held_records)
+
+    def erase_rows(self, scope: Scope, rows: QuerySet[Any]) -> None:
+        RecalledMemory.objects.filter(recall__in=list(rows.values_list("pk", flat=True))).delete()
+        rows.delete()
+
+
+class Signals(RowStep):
+    name = "signals"
+    title = "Signals"
+    what_happens = "Deleted."
+    after = ("sessions", "evidence")
+
+    def rows(self, scope: Scope) -> QuerySet[Signal]:
+        return Signal.objects.filter(Q(subject_id__in=scope.group) | scope.of_sessions())
+
+    def held_q(self, scope: Scope) -> Q:
+        return Q(record_id__in=scope.held_records)
+
+
+class Distillations(RowStep):
+    name = "distillations"
+    title = "Records of learning from the sessions"
+    what_happens = "Deleted."
+    after = ("sessions",)
+
+    def rows(self, scope: Scope) -> QuerySet[Distillation]:
+        return Distillation.objects.filter(record_id__in=scope.records().values("id"))
+
+
+class Memories(RowStep):
+    name = "memories"
+    title = "Memories and proposals"
+    what_happens = "Deleted, with their vectors."
+    after = ("recalls", "signals", "reviews", "versions", "evidence")
+
+    def rows(self, scope: Scope) -> QuerySet[Memory]:
+        return Memory.objects.filter(subject_id__in=scope.group)
+
+    def held_q(self, scope: Scope) -> Q:
+        return Q(evidence__record_id__in=scope.held_records)
+
+    def details(self, scope: Scope) -> Mapping[str, int]:
+        counts = self.rows(scope).order_by().values_list("status").annotate(count=Count("pk"))
+        with_vector = self.rows(scope).filter(embedding__isnull=False).count()
+        return dict(counts) | ({"vectors": with_vector} if with_vector else {})

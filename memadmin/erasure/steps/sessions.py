@@ -1,0 +1,94 @@
+"""Step: the conversations, in each store."""
+
+from __future__ import annotations
+
+from django.utils.timezone import now
+
+from memadmin.erasure.exceptions import Left
+from memadmin.erasure.models import ErasureStep
+from memadmin.erasure.scope import Scope
+from memadmin.erasure.steps.base import Counted, Done, Step
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.models.querysets import SessionRecordQuerySet
+from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import Capability, StoreUnavailable
+
+UNCAPPED = 10**12
+
+SESSIONS_AT_ONCE = 100
+"""Sessions of one chunk, at most: each takes a few statements, however short it is."""
+
+
+class Sessions(Step):
+    name = "sessions"
+    title = "Sessions"
+    what_happens = "Items are deleted; the session cannot be written again."
+
+    def places(self, scope: Scope) -> list[str]:
+        return sorted(
+            SessionStore.objects.filter(pk__in=self.records(scope).values("store")).values_list("name", flat=True)
+        )
+
+    def records(self, scope: Scope, place: str = "") -> SessionRecordQuerySet:
+        """Sessions of the scope whose ids are still known, also those that were erased in part."""
+        known = scope.records().exclude(session_id__startswith=SessionRecord.FORGOTTEN)
+        return known.filter(store__name=place) if place else known
+
+    def count(self, scope: Scope, place: str) -> Counted:
+        backend = backend_for(SessionStore.objects.get(name=place))
+        details = {"sessions": 0, "encrypted": 0, "expired": 0}
+        rows = held = 0
+        can_erase = Capability.ERASE_SESSIONS in backend.capabilities
+        try:
+            for record in self.records(scope, place).iterator():
+                items = backend.count(record.session_id, cap=UNCAPPED)
+                if not items and record.erased_at:
+                    continue
+                rows += items
+                held += items if record.pk in scope.held_records else 0
+                details["sessions"] += 1
+                details["encrypted"] += record.is_encrypted
+                details["expired"] += bool(record.expires_at and record.expires_at <= now())
+        except StoreUnavailable:
+            return Counted(rows, held, details, problem="The store does not respond, so this is not counted.")
+        return Counted(rows, held, details, exceptions={} if can_erase else {Left.CANNOT_ERASE.value: rows})
+
+    def erase_some(self, scope: Scope, step: ErasureStep, *, at_most: int) -> Done:
+        store = SessionStore.objects.get(name=step.place)
+        backend = backend_for(store)
+        done = Done(cursor=step.cursor)
+        records = self.records(scope, step.place).filter(session_id__gt=step.cursor).order_by("session_id", "pk")
+        for record in records[:SESSIONS_AT_ONCE]:
+            try:
+                if Capability.ERASE_SESSIONS not in backend.capabilities:
+                    left = backend.count(record.session_id, cap=UNCAPPED)
+                    if left:
+                        done.exceptions[Left.CANNOT_ERASE] = done.exceptions.get(Left.CANNOT_ERASE, 0) + left
+                else:
+                    check_deletion(records=[record.pk])
+                    deleted = backend.delete_some(record.session_id, at_most=at_most - done.erased)
+                    done.erased += deleted.count
+                    done.passed += deleted.count
+                    if deleted.count:
+                        done.shown.append(record.pk)
+                    if deleted.left:
+                        # What a chunk does must be saved before the next one, also if nothing went.
+                        done.passed = max(done.passed, 1)
+                        return done
+                    # Also of a session that had no items: it must not be written again.
+                    self.records(scope).filter(pk=record.pk, session_id=record.session_id, erased_at=None).update(
+                        erased_at=now()
+                    )
+            except DeletionRefused:
+                done.held += backend.count(record.session_id, cap=UNCAPPED)
+            except StoreUnavailable:
+                if done.passed:
+                    # What went is counted; the next chunk meets the problem first.
+                    return done
+                raise
+            done.passed += 1
+            done.cursor = record.session_id
+            if done.erased >= at_most:
+                break
+        return done

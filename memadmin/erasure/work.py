@@ -1,0 +1,202 @@
+"""The run of an erasure: fence, steps, scans, receipt. Every chunk is one transaction that checks lease and holds."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db.models import F
+from django.db.models.functions import Now
+from django.utils.timezone import now
+
+from memadmin import audit
+from memadmin.erasure import audit_events, closing, locators, scan
+from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
+from memadmin.erasure.preview import preview_erasure
+from memadmin.erasure.scope import Scope, scope_of
+from memadmin.erasure.steps import STEPS, step_named
+from memadmin.runs.engine import Interrupted, Lease, NeedsDecision, Wait
+from memadmin.runs.models import Run
+from sessions_app.services.erasing_subjects import fence_subject
+from sessions_app.stores.base import SessionBusy, StoreUnavailable
+
+RUN_KIND = "erasure"
+
+State, StepState = SubjectRequest.State, ErasureStep.State
+
+RETRY_STORE = timedelta(minutes=5)
+RETRY_BUSY = timedelta(seconds=10)
+
+RESCAN_AFTER = timedelta(days=1)
+"""Longer than any run of an agent: what such a run wrote after the erasure is found then."""
+
+MOST_ROUNDS = 10
+"""Rounds over the steps in one turn: agents that write to a store without a fence make another one necessary."""
+
+
+def work(lease: Lease) -> None:
+    """Works on an erasure from where it is. Raises what the lease raises, Wait and NeedsDecision."""
+    request = SubjectRequest.objects.select_related("subject").get(run=lease.run)
+    if not request.is_started:
+        start(lease, request)
+    scope = scope_of(request.subject, locators.unseal(request.locators))
+    if request.state == State.RUNNING:
+        erase_until_nothing_is_left(lease, request, scope)
+        scan.scan(lease, request, scope)
+        closing.issue_receipt(lease, request)
+        enter_second_scan(lease, request)
+    rest = datetime.fromisoformat(request.scans[0]["at"]) + RESCAN_AFTER - now()
+    if rest > timedelta(0):
+        raise Wait("The second scan is a day after the first.", retry_after=rest)
+    if scan.scan(lease, request, scope):
+        erase_until_nothing_is_left(lease, request, scope)
+        scan.scan(lease, request, scope)
+    closing.issue_receipt(lease, request)
+
+
+# --- start ------------------------------------------------------------------------------------------------------------
+
+
+def start(lease: Lease, request: SubjectRequest) -> None:
+    """The fence, the steps, and the event: committed together before anything is erased.
+
+    Raises NeedsDecision while a hold covers the subject.
+    """
+    scope = scope_of(request.subject)
+    refuse_held(scope)
+    preview = preview_erasure(scope)
+    with lease.chunk() as run:
+        locked = SubjectRequest.objects.select_for_update().get(pk=request.pk)
+        if locked.state != State.APPROVED:
+            raise Interrupted
+        audit.record(audit_events.ERASURE_STARTED, target=locked, subject=locked.subject_id)
+        fence_subject(locked.subject)
+        add_steps(locked, scope)
+        for holder in preview.holders:
+            ErasureStep.objects.filter(request=locked, name=holder.name, place=holder.place).update(
+                expected=holder.counted.rows
+            )
+        locked.note(RequestNote.Code.STARTED)
+        SubjectRequest.objects.filter(pk=locked.pk).update(
+            state=State.RUNNING,
+            started_at=Now(),
+            locators=locators.seal([*locators.unseal(locked.locators), *scope.texts]),
+        )
+        run.total = preview.rows
+    request.refresh_from_db()
+
+
+def refuse_held(scope: Scope) -> None:
+    if holds := scope.holds():
+        names = ", ".join(f"H-{number}" for number in holds)
+        raise NeedsDecision(f"The subject is under the legal hold {names}. Resume this run when it is released.")
+
+
+def add_steps(request: SubjectRequest, scope: Scope) -> None:
+    """Rows of the steps, also of stores that were added since; a step that is done stays done."""
+    ErasureStep.objects.bulk_create(
+        [
+            ErasureStep(request=request, name=step.name, place=place, position=position)
+            for position, step in enumerate(STEPS)
+            for place in step.places(scope)
+        ],
+        ignore_conflicts=True,
+    )
+
+
+# --- steps ------------------------------------------------------------------------------------------------------------
+
+
+def erase_until_nothing_is_left(lease: Lease, request: SubjectRequest, scope: Scope) -> None:
+    """Runs all steps, and those again at which rows appeared meanwhile.
+
+    Raises Wait while a step cannot be finished, after all others were.
+    """
+    for _ in range(MOST_ROUNDS):
+        run_steps(lease, request, scope)
+        if not open_again(lease, request, scope):
+            return
+    raise Wait("Agents keep writing to a store without a fence. The erasure continues.", retry_after=RETRY_BUSY)
+
+
+def run_steps(lease: Lease, request: SubjectRequest, scope: Scope) -> None:
+    """Every step whose predecessors are finished. Raises Wait in the end if one could not be finished."""
+    waits: list[Wait] = []
+    for row in ErasureStep.objects.filter(request=request).exclude(state__in=ErasureStep.FINISHED):
+        if is_blocked(request, row):
+            continue
+        try:
+            run_step(lease, request, row, scope)
+        except StoreUnavailable as problem:
+            is_busy = isinstance(problem, SessionBusy)
+            sentence = f"The store {row.place} does not respond." if not is_busy else f"An agent uses {row.place}."
+            with lease.chunk():
+                ErasureStep.objects.filter(pk=row.pk).update(state=StepState.WAITING, reason=sentence, changed_at=Now())
+            waits.append(Wait(sentence, retry_after=RETRY_BUSY if is_busy else RETRY_STORE))
+    if waits:
+        raise min(waits, key=lambda wait: wait.retry_after)
+
+
+def is_blocked(request: SubjectRequest, row: ErasureStep) -> bool:
+    needed = step_named(row.name).after
+    rows = ErasureStep.objects.filter(request=request, name__in=needed)
+    return rows.exclude(state__in=ErasureStep.FINISHED).exists()
+
+
+def run_step(lease: Lease, request: SubjectRequest, row: ErasureStep, scope: Scope) -> None:
+    step = step_named(row.name)
+    # What is held can change at any time; the rows of each chunk are checked in its transaction.
+    scope.__dict__.pop("held_records", None)
+
+    def erase(run: Run, at_most: int) -> int:
+        current = ErasureStep.objects.get(pk=row.pk)
+        done = step.erase_some(scope, current, at_most=at_most)
+        exceptions = {**current.exceptions}
+        for code, count in done.exceptions.items():
+            exceptions[code] = exceptions.get(code, 0) + count
+        columns = {
+            "erased": F("erased") + done.erased,
+            "held": F("held") + done.held,
+            "exceptions": exceptions,
+            "cursor": done.cursor or current.cursor,
+            "changed_at": Now(),
+        }
+        if done.passed:
+            columns |= {"state": StepState.RUNNING, "reason": ""}
+        else:
+            columns |= {"state": StepState.DONE, "reason": "", "ended_at": Now(), "cursor": ""}
+        if current.started_at is None:
+            columns["started_at"] = Now()
+        ErasureStep.objects.filter(pk=row.pk).update(**columns)
+        if done.erased or done.held:
+            audit.record(
+                audit_events.ROWS_ERASED,
+                target=request,
+                subject=scope.subject.pk,
+                shown=done.shown,
+                counters={"rows": done.erased, "held": done.held},
+            )
+        return done.passed
+
+    refuse_held(scope)
+    lease.in_chunks(erase)
+
+
+def open_again(lease: Lease, request: SubjectRequest, scope: Scope) -> bool:
+    """Opens the steps at which there are rows that no hold keeps, and those that follow; whether there are any."""
+    again = set()
+    for row in ErasureStep.objects.filter(request=request, state=StepState.DONE):
+        counted = step_named(row.name).count(scope, row.place)
+        if counted.rows > max(counted.held, row.held) + sum(row.exceptions.values()):
+            again.add(row.pk)
+    if again:
+        with lease.chunk():
+            ErasureStep.objects.filter(pk__in=again).update(
+                state=StepState.TO_DO, cursor="", held=0, exceptions={}, changed_at=Now()
+            )
+    return bool(again)
+
+
+def enter_second_scan(lease: Lease, request: SubjectRequest) -> None:
+    with lease.chunk():
+        SubjectRequest.objects.filter(pk=request.pk).update(state=State.SCANNING)
+    request.refresh_from_db()

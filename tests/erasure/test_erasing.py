@@ -1,0 +1,64 @@
+"""An erasure from the approval to the receipt, on real tables of agents."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.contrib.auth.models import User
+
+from memadmin.erasure.models import ErasureStep, SubjectRequest
+from memadmin.runs import engine
+from memadmin.runs.models import Run
+from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Signal
+from sessions_app.models import SessionRecord, SubjectAlias
+from sessions_app.services.sessions import attach_sessions
+from tests.agents import add_items, attach_main_store, value_of
+from tests.builders import make_subject
+from tests.erasure.builders import approved
+from tests.memories.builders import approved as approved_memory
+from tests.people import person
+
+State = SubjectRequest.State
+
+
+@pytest.fixture
+def officer(db: None) -> User:
+    return person("compliance")
+
+
+@pytest.fixture
+def second(db: None) -> User:
+    return person("compliance", "reviewer")
+
+
+def test_everything_about_the_person_goes_and_nothing_else(agent_tables: None, officer: User, second: User) -> None:
+    attach_main_store()
+    subject, other = make_subject("ada-1"), make_subject("bob-1")
+    for name in ("a1", "a2", "b1"):
+        add_items(name, *(f"item {number} of {name}" for number in range(30)))
+    attach_sessions(SessionRecord.objects.filter(session_id__startswith="a"), subject, by=officer)
+    attach_sessions(SessionRecord.objects.filter(session_id="b1"), other, by=officer)
+    memory, kept = approved_memory("likes tea", subject=subject), approved_memory("likes coffee", subject=other)
+    Signal.objects.create(subject=subject, kind="preference", text="tea")
+    recall = Recall.objects.create(subject=subject)
+    RecalledMemory.objects.create(recall=recall, memory=memory, version=1, place=1)
+    request = approved(subject, by=officer, second=second)
+
+    run = engine.carry_on(request.run)
+
+    request.refresh_from_db()
+    assert (run.state, request.state) == (Run.State.WAITING, State.SCANNING), run.reason
+    assert value_of("SELECT count(*) FROM agent_messages WHERE session_id LIKE 'a%'") == 0
+    assert value_of("SELECT count(*) FROM agent_messages") == 30
+    assert list(Memory.objects.all()) == [kept]
+    assert not any(model.objects.exists() for model in (Signal, Recall, RecalledMemory, Evidence))
+    assert not SubjectAlias.objects.filter(subject=subject).exists()
+    assert not SessionRecord.objects.filter(session_id__in=["a1", "a2"]).exists()
+    steps = {(step.name, step.place): (step.expected, step.erased) for step in ErasureStep.objects.all()}
+    assert steps["sessions", "main"] == (60, 60)
+    assert steps["memories", ""] == (1, 1)
+    receipt = json.loads(request.receipt)["payload"]
+    assert receipt["outcome"] == "complete"
+    assert receipt["erased"]["main"] == 60
+    assert "ada-1" not in request.receipt
