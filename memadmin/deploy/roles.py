@@ -135,7 +135,7 @@ SIGNING_IN = (
     "socialaccount_socialtoken",
     "usersessions_usersession",
 )
-"""Tables for signing in, and Django's own admin log: no background job needs them."""
+"""Tables for signing in, and Django's own admin log: background jobs need none but the last, to erase from it."""
 
 RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "web": {
@@ -169,6 +169,8 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         **dict.fromkeys(BY_MIGRATIONS, READ),
         **dict.fromkeys(OWNERS_ALONE, ()),
         **dict.fromkeys(SIGNING_IN, ()),
+        # An erasure deletes the entries about a person.
+        "django_admin_log": CLEAR,
         **dict.fromkeys(
             (
                 *("auth_user_groups", "auth_user_user_permissions", "auth_group"),

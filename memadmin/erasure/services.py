@@ -96,7 +96,7 @@ def open_request(
 
     `known_as` are further names, addresses and numbers by which the person is looked for after the erasure.
     """
-    subject = merge_target(subject)
+    subject = merge_target(Subject.objects.get(pk=subject.pk))
     received_on = received_on or now().date()
     request = SubjectRequest(
         kind=kind,
@@ -249,7 +249,9 @@ def cancel_request(request: SubjectRequest, *, note: str, by: User) -> SubjectRe
         request = SubjectRequest.objects.select_for_update().get(pk=request.pk)
         if request.is_closed and request.state != State.CANCELLED:
             raise WrongState(request)
-        columns = {} if request.is_closed else {"state": State.CANCELLED, "closed_at": Now(), "locators": b""}
+        columns: dict[str, Any] = (
+            {} if request.is_closed else {"state": State.CANCELLED, "closed_at": Now(), "locators": b""}
+        )
         return changed(request, audit_events.REQUEST_CANCELLED, Code.CANCELLED, by=by, text=note, **columns)
 
 
