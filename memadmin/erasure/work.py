@@ -14,6 +14,8 @@ from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.preview import preview_erasure
 from memadmin.erasure.scope import Scope, scope_of
 from memadmin.erasure.steps import STEPS, step_named
+from memadmin.erasure.suppression.entering import enter, note_entry
+from memadmin.erasure.suppression.ledger import LedgerError
 from memadmin.runs.engine import Interrupted, Lease, NeedsDecision, Wait
 from memadmin.runs.models import Run
 from sessions_app.services.erasing_subjects import fence_subject
@@ -64,11 +66,18 @@ def start(lease: Lease, request: SubjectRequest) -> None:
     scope = scope_of(request.subject)
     refuse_held(scope)
     preview = preview_erasure(scope)
+    try:
+        # Before anything is erased: a backup that is restored after a crash must not bring the person back.
+        entry = None if "replays" in lease.run.parameters else enter(request, scope)
+    except LedgerError as problem:
+        raise Wait(str(problem)) from problem
     with lease.chunk() as run:
         locked = SubjectRequest.objects.select_for_update().get(pk=request.pk)
         if locked.state != State.APPROVED:
             raise Interrupted
         audit.record(audit_events.ERASURE_STARTED, target=locked, subject=locked.subject_id)
+        if entry:
+            note_entry(entry)
         fence_subject(locked.subject)
         add_steps(locked, scope)
         for holder in preview.holders:
