@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+import rfc8785
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.core.management import CommandError, call_command
 from django.db import transaction
 from hypothesis import given
@@ -23,7 +27,7 @@ from memadmin.audit.transparency.verifier import CannotRead, Key, ReceiptReport
 from tests.audit.events import TRIED, as_owner, back_up, bring_back, drop_backup, record_events, write_events
 from tests.audit.made_logs import KEY, ORIGIN, PINNED, STRANGER, Record, bodies, checkpoint, event
 from tests.audit.made_receipts import APPROVER, INDEX, PAYLOAD, changed, log_for, proof_in, receipt, signed
-from tests.audit.test_verifier import run
+from tests.audit.test_verifier import anything, run
 
 TEXT = signed(receipt())
 NOTE = receipt()["checkpoint"]
@@ -198,6 +202,25 @@ def test_no_changed_byte_is_ok(place: int, difference: int) -> None:
     assert verifier.receipt_text(report).isascii()
 
 
+@given(st.data())
+def test_whatever_a_receipt_contains_the_verifier_answers(data: st.DataObject) -> None:
+    found = json.loads(TEXT)
+    for _ in range(data.draw(st.integers(1, 3))):
+        place: Any = found
+        while isinstance(place, dict | list) and place:
+            key: Any = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+            if not isinstance(place[key], dict | list) or data.draw(st.booleans()):
+                place[key] = data.draw(anything)
+                break
+            place = place[key]
+    try:
+        report = verify(json.dumps(found, sort_keys=True, separators=(",", ":")).encode())
+    except CannotRead:
+        return
+    assert report.verdict == ("unanchored" if found == json.loads(TEXT) else "broken")
+    assert verifier.receipt_text(report).isascii()
+
+
 def test_no_signature_is_valid_for_a_receipt_and_a_checkpoint() -> None:
     content = receipts.CONTEXT + verifier.canonical(receipt())
     assert b"\n" not in content
@@ -206,6 +229,25 @@ def test_no_signature_is_valid_for_a_receipt_and_a_checkpoint() -> None:
     for end in ("\n\n", "\n\n\n"):
         with pytest.raises(verifier.InvalidCheckpointNote):
             verifier.SignedCheckpoint.parse(content.decode() + end + line)
+
+
+def test_can_be_verified_by_hand_as_documented() -> None:
+    """With the definitions in docs/audit.md, and no code of the verifier."""
+    found = json.loads(TEXT)
+    unsigned = {name: value for name, value in found.items() if name != "signature"}
+    public = Ed25519PublicKey.from_public_bytes(KEY.public.key)
+    public.verify(base64.b64decode(found["signature"]), b"memadmin-receipt/1\0" + rfc8785.dumps(unsigned))
+    digest = sha256(b"memadmin-receipt/1:" + rfc8785.dumps(found["payload"])).digest()[:16]
+    version, variant = digest[6] & 0x0F | 0x80, digest[8] & 0x3F | 0x80
+    own_id = UUID(bytes=digest[:6] + bytes([version, digest[7], variant]) + digest[9:])
+    assert found["id"] == str(own_id)
+    assert str(own_id) in found["event"]["shown"]
+    origin, size, root, *_ = found["checkpoint"].split("\n")
+    assert (origin, int(size)) == (ORIGIN, 4)
+    leaf, path = sha256(b"\0" + rfc8785.dumps(found["event"])).digest(), [bytes.fromhex(step) for step in found["path"]]
+    # Index 2 of 4: the next leaf is on the right, the first two are on the left.
+    above = sha256(b"\1" + leaf + path[0]).digest()
+    assert sha256(b"\1" + path[1] + above).digest() == base64.b64decode(root)
 
 
 def test_the_verifier_and_the_issuer_derive_the_same_id() -> None:

@@ -1874,8 +1874,8 @@ def note_of(line: bytes) -> tuple[str, object]:
 
 
 Check = Callable[[str, object], None]
-"""A condition of a value of a receipt. Raises NotAllowed with the path of the value, and without the value itself: it
-may be what must not be in a receipt.
+"""A condition of a value of a receipt. Raises InvalidReceiptValue with the path of the value, and without the value
+itself: it may be what must not be in a receipt.
 """
 
 MOST_ENTRIES = 1000
@@ -1888,7 +1888,7 @@ PLACE = re.compile(r"(?:[a-z0-9_.-]{1,60}/)?[A-Za-z0-9_.-]{1,64}")
 DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
-class NotAllowed(ValueError):
+class InvalidReceiptValue(ValueError):
     """A receipt contains another value than the format allows. The message is a sentence that names its path."""
 
     def __init__(self, path: str, problem: str) -> None:
@@ -1898,7 +1898,7 @@ class NotAllowed(ValueError):
 def matching(pattern: re.Pattern[str], name: str) -> Check:
     def check(path: str, value: object) -> None:
         if type(value) is not str or not pattern.fullmatch(value):
-            raise NotAllowed(path, f"is not {name}")
+            raise InvalidReceiptValue(path, f"is not {name}")
 
     return check
 
@@ -1906,14 +1906,14 @@ def matching(pattern: re.Pattern[str], name: str) -> Check:
 def one_of(*words: str) -> Check:
     def check(path: str, value: object) -> None:
         if value not in words:
-            raise NotAllowed(path, f"is none of {', '.join(words)}")
+            raise InvalidReceiptValue(path, f"is none of {', '.join(words)}")
 
     return check
 
 
 def row_count(path: str, value: object) -> None:
     if type(value) is not int or not 0 <= value <= LARGEST:
-        raise NotAllowed(path, "is not a count")
+        raise InvalidReceiptValue(path, "is not a count")
 
 
 def moment(path: str, value: object) -> None:
@@ -1924,14 +1924,14 @@ def moment(path: str, value: object) -> None:
             return
     except ValueError:
         pass
-    raise NotAllowed(path, "is neither a time in UTC with microseconds nor a date")
+    raise InvalidReceiptValue(path, "is neither a time in UTC with microseconds nor a date")
 
 
 def an_event(path: str, value: object) -> None:
     try:
         checked_event(value)
     except ValueError as problem:
-        raise NotAllowed(path, f"is not an event: {problem}") from problem
+        raise InvalidReceiptValue(path, f"is not an event: {problem}") from problem
 
 
 def or_null(check: Check) -> Check:
@@ -1941,7 +1941,7 @@ def or_null(check: Check) -> Check:
 def list_of(check: Check) -> Check:
     def check_all(path: str, value: object) -> None:
         if type(value) is not list or len(value) > MOST_ENTRIES:
-            raise NotAllowed(path, f"is not a list of at most {MOST_ENTRIES:,} entries")
+            raise InvalidReceiptValue(path, f"is not a list of at most {MOST_ENTRIES:,} entries")
         for index, entry in enumerate(value):
             check(f"{path}[{index}]", entry)
 
@@ -1951,10 +1951,10 @@ def list_of(check: Check) -> Check:
 def entries(name: re.Pattern[str], check: Check) -> Check:
     def check_all(path: str, value: object) -> None:
         if type(value) is not dict or len(value) > MOST_ENTRIES:
-            raise NotAllowed(path, f"is not an object of at most {MOST_ENTRIES:,} entries")
+            raise InvalidReceiptValue(path, f"is not an object of at most {MOST_ENTRIES:,} entries")
         for index, (key, entry) in enumerate(value.items()):
             if type(key) is not str or not name.fullmatch(key):
-                raise NotAllowed(path, f"has an entry with a name that is not allowed, number {index + 1}")
+                raise InvalidReceiptValue(path, f"has an entry with a name that is not allowed, number {index + 1}")
             check(f"{path}.{key}", entry)
 
     return check_all
@@ -1965,11 +1965,11 @@ def members(checks: dict[str, Check]) -> Check:
 
     def check_all(path: str, value: object) -> None:
         if type(value) is not dict:
-            raise NotAllowed(path, "is not an object")
+            raise InvalidReceiptValue(path, "is not an object")
         if missing := sorted(checks.keys() - value.keys()):
-            raise NotAllowed(f"{path}.{missing[0]}", "is missing")
+            raise InvalidReceiptValue(f"{path}.{missing[0]}", "is missing")
         if value.keys() - checks.keys():
-            raise NotAllowed(path, f"has other members than {', '.join(checks)}")
+            raise InvalidReceiptValue(path, f"has other members than {', '.join(checks)}")
         for key, check in checks.items():
             check(f"{path}.{key}", value[key])
 
