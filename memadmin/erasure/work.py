@@ -41,15 +41,18 @@ def work(lease: Lease) -> None:
     if not request.is_started:
         start(lease, request)
     scope = scope_of(request.subject, locators.unseal(request.locators))
-    if request.state == State.RUNNING:
+    if not request.scans:
         erase_until_nothing_is_left(lease, request, scope)
         scan.scan(lease, request, scope)
-        closing.issue_receipt(lease, request)
+    closing.issue_receipt(lease, request)
+    if request.state == State.RUNNING:
         enter_second_scan(lease, request)
     rest = datetime.fromisoformat(request.scans[0]["at"]) + RESCAN_AFTER - now()
     if rest > timedelta(0):
         raise Wait("The second scan is a day after the first.", retry_after=rest)
-    if scan.scan(lease, request, scope):
+    if len(request.scans) == 1:
+        scan.scan(lease, request, scope)
+    if len(request.scans) == 2 and request.scans[-1]["found"]:
         erase_until_nothing_is_left(lease, request, scope)
         scan.scan(lease, request, scope)
     closing.issue_receipt(lease, request)
