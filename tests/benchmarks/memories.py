@@ -28,7 +28,7 @@ from memadmin.client.connection import Console
 from memadmin.client.memories import MemoryClient
 from memadmin.settings import DATA_DIR
 from tests.benchmarks import report
-from tests.benchmarks.conversations import Size
+from tests.benchmarks.conversations import LEAST_SESSIONS, Size
 from tests.benchmarks.database import BenchServer
 from tests.benchmarks.measure import Browser, Contender, Timing, in_turns, load_average
 from tests.benchmarks.processes import ConsoleProcess, load_console, say
@@ -42,8 +42,8 @@ FIND_PAGES = "tests.benchmarks.memory_pages.tell"
 EMBEDDED_TEXTS = 5_000
 SEED_VERSION = "3"
 PREPARE = "tests.benchmarks.prepare.main"
-SESSIONS = Size(2_000)
-"""For the list of sessions, which takes the same time at any size: other lists are compared with it."""
+MOST_SESSIONS = 2_000
+"""For the list of sessions, with which other pages are compared; with more it takes the same time."""
 SESSION_LIST = "session list"
 AT_MOST_LISTS = 2
 """How many times the median of the list of sessions another page or a decision may take."""
@@ -194,7 +194,7 @@ def seed(server: BenchServer, console: ConsoleProcess, memories: int) -> float:
         console.command("db_roles", "--apply")
         return 0.0
     began = time.perf_counter()
-    seed_sessions(server, SESSIONS, database)
+    seed_sessions(server, Size(max(LEAST_SESSIONS, min(MOST_SESSIONS, memories // 10))), database)
     console.run(PREPARE, collect_static=False)
     say(f"Writing {memories:,} memories.")
     embedder = embedding.load(embedding.OFFLINE)
