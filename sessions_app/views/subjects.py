@@ -188,4 +188,4 @@ def undo_merge(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
 def refused_for(request: HttpRequest, problem: subjects.SubjectError) -> HttpResponse:
     if isinstance(problem, subjects.SubjectConflict):
         return refused(request, str(problem), status=409, subject=problem.subject)
-    return refused(request, str(problem))
+    return refused(request, str(problem), status=409 if isinstance(problem, subjects.SubjectErased) else 422)
