@@ -8,7 +8,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     whole uuid[] := memadmin_subject_group(given);
 BEGIN
-    -- Locks the subjects, too.
+    PERFORM FROM sessions_app_subject WHERE id = ANY (whole) ORDER BY id FOR SHARE;
     PERFORM memadmin_refuse_erased(whole);
     IF EXISTS (SELECT FROM memories_app_learningstop WHERE subject_id = ANY (whole)) THEN
         RAISE EXCEPTION 'Nothing is to be learned from this subject.' USING ERRCODE = 'P0M01';

@@ -85,6 +85,10 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.AddConstraint(
+            model_name="subject",
+            constraint=models.UniqueConstraint(fields=("id", "erased_at"), name="subject_fence"),
+        ),
         RunFile("sessions_app", "tombstones.sql"),
         RunFile("sessions_app", "erased_subjects.sql"),
         RunFile("sessions_app", "register_session.sql"),

@@ -54,6 +54,8 @@ class Subject(models.Model):
         ordering: ClassVar = ["created_at", "id"]
         constraints: ClassVar = [
             models.CheckConstraint(condition=~Q(merged_into=F("id")), name="subject_not_merged_into_itself"),
+            # Makes erased_at a key column, as in the registry: who stores something holds off an UPDATE of it.
+            models.UniqueConstraint(fields=["id", "erased_at"], name="subject_fence"),
         ]
         indexes: ClassVar = [
             models.Index(

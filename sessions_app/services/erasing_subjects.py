@@ -59,7 +59,7 @@ def fence_subject(subject: Subject) -> None:
     group = group_of(subject)
     while True:
         # In the order in which all code locks several. Somebody may have merged another subject meanwhile.
-        list(Subject.objects.select_for_update(no_key=True).filter(pk__in=group).order_by("pk").values_list("pk"))
+        list(Subject.objects.select_for_update().filter(pk__in=group).order_by("pk").values_list("pk"))
         now_together = group_of(Subject.objects.get(pk=subject.pk))
         if set(now_together) == set(group):
             break
@@ -78,7 +78,7 @@ def forget_sessions(subject: Subject, *, at_most: int) -> int:
     """
     with audit.recording(audit_events.SESSIONS_FORGOTTEN) as event, connection.cursor() as cursor:
         cursor.execute(FORGET_SESSIONS, [group_of(subject), at_most])
-        count = cursor.rowcount
+        count = int(cursor.rowcount)
         event.target, event.subject, event.is_void = subject, subject, not count
         event.counters = {"sessions": count}
     if count:
@@ -95,7 +95,7 @@ def forget_keys(subject: Subject) -> int:
     with audit.recording(audit_events.KEYS_FORGOTTEN) as event, connection.cursor() as cursor:
         cursor.execute(FORGET_KEYS, {"group": group})
         cursor.execute(DELETE_KEYS, {"group": group})
-        count = cursor.rowcount
+        count = int(cursor.rowcount)
         event.target, event.subject, event.is_void = subject, subject, not count
         event.counters = {"keys": count}
     if count:

@@ -1,13 +1,14 @@
 -- The fence of a subject: while its data is erased, and ever after, nothing is registered or stored about it.
 --
--- Whoever stores something locks the subject for share, and setting erased_at conflicts with that: one waits for the
--- other. Under READ COMMITTED the check then sees the mark, under the other levels the lock is refused (SQLSTATE 40001).
+-- Whoever stores something locks the subject's key for share. Setting erased_at conflicts with that, for it is part of a
+-- unique key, as in the registry; a merge does not. So one waits for the other, and under READ COMMITTED the check then
+-- sees the mark; under the other levels the lock is refused (SQLSTATE 40001).
 -- A whole merged group is marked at once, and merges with it end; so the subject itself is all that has to be looked at.
 
 CREATE OR REPLACE FUNCTION memadmin_refuse_erased(given uuid[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
-    PERFORM FROM sessions_app_subject WHERE id = ANY (given) ORDER BY id FOR SHARE;
+    PERFORM FROM sessions_app_subject WHERE id = ANY (given) ORDER BY id FOR KEY SHARE;
     IF EXISTS (SELECT FROM sessions_app_subject WHERE id = ANY (given) AND erased_at IS NOT NULL) THEN
         RAISE EXCEPTION 'The data of this subject was erased, and nothing is stored about it again.'
             USING ERRCODE = 'P0E01', HINT = 'The command reopen_subject allows a new start under one of its IDs.';

@@ -297,7 +297,7 @@ class TestSayingNoInTheMiddle:
     def test_broken_variant_without_the_lock_something_is_learned_afterwards(self) -> None:
         """That two row locks are what holds: with the checks of before, both come through."""
         subject, person = subject_for_key(SubjectKind.USER, "ada"), a_reviewer("first")
-        definition = value_of("SELECT pg_get_functiondef('memadmin_refuse_erased(uuid[])'::regprocedure)")
+        definition = value_of("SELECT pg_get_functiondef('memadmin_refuse_stopped(uuid)'::regprocedure)")
         run_sql(definition.replace("PERFORM FROM sessions_app_subject", "-- "))
         try:
             with second_connection() as agent:
