@@ -43,7 +43,10 @@ class SubjectErased(Exception):
     """This session, or all data of its subject, was erased at the subject's request: nothing is stored in it again."""
 
     def __init__(self, session_id: str) -> None:
-        super().__init__("This session was erased and cannot be written to again. Start a new session with another id.")
+        super().__init__(
+            "This session was erased and cannot be written to again. Start a new session with another id. If all data"
+            " of its subject was erased, none of this subject is stored."
+        )
         self.session_id = session_id
 
 

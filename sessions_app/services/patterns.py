@@ -14,7 +14,7 @@ from memadmin import audit
 from sessions_app import audit_events
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind, SubjectSource
 from sessions_app.patterns import Pattern, PatternMatch
-from sessions_app.services.subjects import SubjectErased, erasure_explained, subject_for_key
+from sessions_app.services.subjects import SubjectWasErased, erasure_explained, subject_for_key
 
 SAMPLE_SESSIONS = 20
 
@@ -206,7 +206,7 @@ def subject_of(match: PatternMatch, kind: SubjectKind) -> Subject | None:
     """The subject that a pattern found; None for one that was erased, whose sessions stay without a subject."""
     try:
         return subject_for_key(kind, match.subject, SubjectSource.PATTERN) if match.subject else None
-    except SubjectErased:
+    except SubjectWasErased:
         return None
 
 
@@ -227,7 +227,7 @@ def write_down(
     try:
         with erasure_explained(), transaction.atomic():
             return bool(row.update(**tried, **found) and subject)
-    except SubjectErased:
+    except SubjectWasErased:
         # A moment ago.
         row.update(**tried)
         return False

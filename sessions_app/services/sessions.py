@@ -83,7 +83,7 @@ class SessionChangeDetails:
 def update_records(records: Iterable[SessionRecord], change: SessionChangeDetails, **changes: Any) -> int:
     """Sets the columns on those of the sessions that were not erased; returns how many, and records it in the log.
 
-    Raises DeletionRefused where a session would lose what keeps it from being deleted, and SubjectErased where one
+    Raises DeletionRefused where a session would lose what keeps it from being deleted, and SubjectWasErased where one
     would come to an erased subject or leave it; nothing is changed then.
 
     One row at a time in the order of their ids, like all code that locks several: so there is no deadlock, and the

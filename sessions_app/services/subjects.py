@@ -35,7 +35,7 @@ class UnknownKey(SubjectError):
         super().__init__(f"There is no subject with the {kind} ID {key}.")
 
 
-class SubjectErased(SubjectError):
+class SubjectWasErased(SubjectError):
     def __init__(self) -> None:
         super().__init__(
             "The data of this subject was erased, and nothing is stored about it again. The command reopen_subject"
@@ -79,13 +79,13 @@ class MergeIntoItself(SubjectConflict):
 
 @contextmanager
 def erasure_explained() -> Iterator[None]:
-    """Converts refusals of triggers about erased subjects inside the block to SubjectErased."""
+    """Converts refusals of triggers about erased subjects inside the block to SubjectWasErased."""
     try:
         yield
     except DatabaseError as problem:
         if getattr(problem.__cause__, "sqlstate", None) != ERASED:
             raise
-        raise SubjectErased from problem
+        raise SubjectWasErased from problem
 
 
 def known_subject(kind: str, key: str) -> Subject:
@@ -99,7 +99,7 @@ def known_subject(kind: str, key: str) -> Subject:
 def subject_for_key(kind: SubjectKind, key: str, source: SubjectSource | Literal[""] = "") -> Subject:
     """The subject with this id, created if there is none; two callers at once get the same one.
 
-    `source` is stored with a created id. Raises BadKey, and SubjectErased when this subject or id was erased.
+    `source` is stored with a created id. Raises BadKey, and SubjectWasErased when this subject or id was erased.
     """
     if not is_key(key):
         raise BadKey
@@ -109,7 +109,7 @@ def subject_for_key(kind: SubjectKind, key: str, source: SubjectSource | Literal
         pass
     else:
         if subject.erased_at:
-            raise SubjectErased
+            raise SubjectWasErased
         return subject
     try:
         with erasure_explained(), transaction.atomic():
@@ -133,8 +133,8 @@ def merge_target(subject: Subject) -> Subject:
 def merge_subjects(source: Subject, into: Subject, *, by: User) -> Subject:
     """Merges two subjects until it is undone; returns the remaining one, which is `into` or what that became.
 
-    Raises AlreadyMerged, MergeIntoItself and SubjectErased. Only a subject that is not merged is merged, and only into
-    another such, with both rows locked; so no sequence of merges can make a circle.
+    Raises AlreadyMerged, MergeIntoItself and SubjectWasErased. Only a subject that is not merged is merged, and only
+    into another such, with both rows locked; so no sequence of merges can make a circle.
     """
     while True:
         into = merge_target(into)
@@ -163,7 +163,7 @@ def merge_subjects(source: Subject, into: Subject, *, by: User) -> Subject:
 def undo_merge(subject: Subject, *, by: User) -> Subject:
     """Separates a merged subject again, with everything that was its own.
 
-    Raises NotMerged, SubjectErased and DeletionRefused.
+    Raises NotMerged, SubjectWasErased and DeletionRefused.
     """
     subject = Subject.objects.select_for_update(no_key=True).get(pk=subject.pk)
     if subject.merged_into_id is None:
@@ -175,7 +175,7 @@ def undo_merge(subject: Subject, *, by: User) -> Subject:
 
 
 def add_alias(subject: Subject, *, kind: SubjectKind, key: str, by: User) -> SubjectAlias:
-    """Adds an id to a subject. Raises BadKey, SubjectErased, and AliasTaken when it belongs to a subject already."""
+    """Adds an id to a subject. Raises BadKey, SubjectWasErased, and AliasTaken when it belongs to a subject already."""
     if not is_key(key):
         raise BadKey
     try:
@@ -192,7 +192,7 @@ def add_alias(subject: Subject, *, kind: SubjectKind, key: str, by: User) -> Sub
 @erasure_explained()
 @transaction.atomic
 def remove_alias(alias: SubjectAlias, *, by: User) -> None:
-    """Removes one id of a subject; its sessions stay. Raises LastAlias and SubjectErased."""
+    """Removes one id of a subject; its sessions stay. Raises LastAlias and SubjectWasErased."""
     subject = Subject.objects.select_for_update(no_key=True).get(pk=alias.subject_id)
     others = subject.aliases.exclude(pk=alias.pk)
     if not others.exists():

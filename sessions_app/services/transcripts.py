@@ -173,7 +173,7 @@ def _note_subject(conversation: Conversation, store: SessionStore, subject_field
             update_records([record], change, subject=subject, subject_source=SubjectSource.IMPORT)
         except subjects.BadKey:
             report.skipped.append(Skipped(conversation.line, f"it has no usable subject in “{subject_field}”"))
-        except subjects.SubjectErased as refusal:
+        except subjects.SubjectWasErased as refusal:
             report.skipped.append(Skipped(conversation.line, str(refusal)))
 
 

@@ -13,7 +13,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from sessions_app.models import SessionRecord
 from sessions_app.services.deletion_guards import DeletionRefused
-from sessions_app.services.subjects import SubjectErased
+from sessions_app.services.subjects import SubjectWasErased
 from sessions_app.stores.base import StoreUnavailable
 
 
@@ -46,7 +46,7 @@ def explains_kept_data(view: Callable[..., HttpResponse]) -> Callable[..., HttpR
     def explaining(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
             return view(request, *args, **kwargs)
-        except (DeletionRefused, SubjectErased) as problem:
+        except (DeletionRefused, SubjectWasErased) as problem:
             return refused(request, str(problem), status=409)
 
     return explaining
