@@ -17,7 +17,6 @@ from memadmin.audit.models import AuditEvent
 from memadmin.retention.models import LegalHold
 from sessions_app.models import (
     ErasedKey,
-    SessionIdPattern,
     SessionRecord,
     Subject,
     SubjectAlias,
@@ -140,9 +139,9 @@ def test_the_page_says_so(client: Client, ada: Subject, support: User) -> None:
         assert "The data of this subject was erased" in answer.content.decode()
 
 
-def test_a_pattern_leaves_its_sessions_without_a_subject(ada: Subject) -> None:
+def test_a_pattern_leaves_its_sessions_without_a_subject(ada: Subject, support: User) -> None:
     store = make_store()
-    SessionIdPattern.objects.create(store=store, name="one", pattern="c_{subject}:{ticket}")
+    patterns.add_pattern(store, name="one", text="c_{subject}:{ticket}", subject_kind=USER, by=support)
     make_session("c_ada:7"), make_session("c_eve:8")
     assert patterns.apply_patterns(store) == 1
     refused = SessionRecord.objects.get(session_id="c_ada:7")
