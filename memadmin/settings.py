@@ -160,6 +160,7 @@ INSTALLED_APPS = [
     "sessions_app",
     "memories_app",
     "memadmin.retention",
+    "memadmin.erasure",
     "memadmin.deploy",
     "memadmin.demo",
     "memadmin.accounts.apps.RawEditsConfig",

@@ -15,6 +15,7 @@ from memadmin import audit
 from memadmin.accounts.models import ContentGrant, GrantedSession, RoleRequest
 from memadmin.audit.log import ids, row_triggers, types
 from memadmin.audit.models import AuditActor, AuditEvent
+from memadmin.erasure.models import ProcessingRecord
 from memadmin.retention.models import LegalHold
 from memories_app.models import (
     ApprovalRule,
@@ -223,6 +224,9 @@ CHANGES: dict[str, Callable[[], Any]] = {
     "approval_rule.row_inserted": lambda: ApprovalRule.objects.create(name="second"),
     "approval_rule.row_updated": lambda: ApprovalRule.objects.update(is_active=True),
     "approval_rule.row_deleted": lambda: ApprovalRule.objects.all().delete(),
+    "processing_record.row_inserted": lambda: (ProcessingRecord.objects.all().delete(), ProcessingRecord().save()),
+    "processing_record.row_updated": lambda: ProcessingRecord.objects.update(purpose="support"),
+    "processing_record.row_deleted": lambda: ProcessingRecord.objects.all().delete(),
     "learning_stop.row_inserted": lambda: LearningStop.objects.create(subject=make_subject()),
     "learning_stop.row_updated": lambda: LearningStop.objects.update(subject=make_subject()),
     "learning_stop.row_deleted": lambda: LearningStop.objects.all().delete(),
@@ -288,6 +292,7 @@ def test_every_kind_of_change_of_every_governed_table_is_recorded() -> None:
     a_memory_with_all_that_it_rests_on()
     ApprovalRule.objects.create(name="first")
     place_a_hold("first")
+    ProcessingRecord().save()
     LearningStop.objects.create(subject=SubjectAlias.objects.latest("pk").subject)
     for event_type, change in CHANGES.items():
         point = transaction.savepoint()

@@ -1,0 +1,23 @@
+"""Label of the record of processing in the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.urls import reverse
+
+from memadmin.audit.log.label_registry import Name, guard_values, names
+from memadmin.erasure.audit_events import PROCESSING_RECORD
+
+VIEW = "erasure.view_data_map"
+
+guard_values(PROCESSING_RECORD, VIEW)
+
+
+@names(PROCESSING_RECORD, noun="record of processing")
+def record_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
+    """The one record, with a link for viewers who may see the data map. No query."""
+    address = reverse("data_map:map") if viewer.has_perm(VIEW) else ""
+    return {ref: Name("record of processing", address) for ref in refs}
