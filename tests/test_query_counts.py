@@ -57,7 +57,7 @@ QUERIES = {
     "audit log of a subject": 27,
     "event": 20,
     "holds": 10,
-    "data map": 9,
+    "data map": 8,
     "raw edits: sessions on record": 5,
     "raw edits: subjects": 5,
     "raw edits: people": 6,

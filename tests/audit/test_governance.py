@@ -224,9 +224,9 @@ CHANGES: dict[str, Callable[[], Any]] = {
     "approval_rule.row_inserted": lambda: ApprovalRule.objects.create(name="second"),
     "approval_rule.row_updated": lambda: ApprovalRule.objects.update(is_active=True),
     "approval_rule.row_deleted": lambda: ApprovalRule.objects.all().delete(),
-    "processing_record.row_inserted": lambda: (ProcessingRecord.objects.all().delete(), ProcessingRecord().save()),
-    "processing_record.row_updated": lambda: ProcessingRecord.objects.update(purpose="support"),
-    "processing_record.row_deleted": lambda: ProcessingRecord.objects.all().delete(),
+    "processing_record.row_inserted": lambda: processing_record(),
+    "processing_record.row_updated": lambda: (processing_record(), ProcessingRecord.objects.update(purpose="x")),
+    "processing_record.row_deleted": lambda: processing_record().delete(),
     "learning_stop.row_inserted": lambda: LearningStop.objects.create(subject=make_subject()),
     "learning_stop.row_updated": lambda: LearningStop.objects.update(subject=make_subject()),
     "learning_stop.row_deleted": lambda: LearningStop.objects.all().delete(),
@@ -255,6 +255,10 @@ def give_permission() -> int:
 
 def review() -> Review:
     return Review.objects.create(memory=Memory.objects.all()[0], decision="reject", content_hash="x")
+
+
+def processing_record() -> ProcessingRecord:
+    return ProcessingRecord.objects.bulk_create([ProcessingRecord()])[0]
 
 
 def saved_view(name: str) -> SavedView:
@@ -292,7 +296,6 @@ def test_every_kind_of_change_of_every_governed_table_is_recorded() -> None:
     a_memory_with_all_that_it_rests_on()
     ApprovalRule.objects.create(name="first")
     place_a_hold("first")
-    ProcessingRecord().save()
     LearningStop.objects.create(subject=SubjectAlias.objects.latest("pk").subject)
     for event_type, change in CHANGES.items():
         point = transaction.savepoint()

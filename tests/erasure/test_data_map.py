@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from django.db import connection
 from procrastinate.contrib.django import app
@@ -11,7 +9,15 @@ from procrastinate.contrib.django import app
 from memadmin.deploy.checks import operation
 from memadmin.erasure.data_map import checking
 from memadmin.erasure.data_map.erasers import LABELS, STEPS, Eraser
-from memadmin.erasure.data_map.places import ClassificationError, DataClass, Location, Place, places, read_places
+from memadmin.erasure.data_map.places import (
+    FILE,
+    ClassificationError,
+    DataClass,
+    Location,
+    Place,
+    places,
+    read_places,
+)
 from sessions_app.stores import kinds
 from tests.agents import attach_main_store, run_sql
 
@@ -182,5 +188,5 @@ def test_incomplete_entry_is_refused(old: str, new: str, problem: str) -> None:
 
 
 def test_file_has_no_line_that_is_too_long_to_review() -> None:
-    text = Path(checking.FILE).read_text()
+    text = FILE.read_text()
     assert max(len(line) for line in text.splitlines()) < 250

@@ -41,7 +41,7 @@ def auditor() -> Client:
 
 
 def downloaded(client: Client, address: str) -> str:
-    return client.get(address).getvalue().decode()  # type: ignore[attr-defined]  # streams
+    return client.get(address).getvalue().decode()
 
 
 def test_list_shows_counters_places_and_the_way_to_fill_in_the_head(officer: Client) -> None:
@@ -86,9 +86,9 @@ def test_every_place_is_on_exactly_one_page(officer: Client) -> None:
             {"name": "message_data", "place": "agents"},
             {"agent_messages", "index on agent_messages", "MongoDB: messages collection"},
         ),
-        ({"data": "any", "name": "audit_"}, {"audit_detail", "audit_actor"}),
-        ({"data": "secret", "name": "mfa"}, {"mfa_authenticator"}),
-        ({"data": "none", "place": "jobs", "name": "work_on_run"}, {"memadmin.runs.jobs.work_on_run"}),
+        ({"kind": "any", "name": "audit_"}, {"audit_detail", "audit_actor"}),
+        ({"kind": "secret", "name": "mfa"}, {"mfa_authenticator"}),
+        ({"kind": "none", "place": "jobs", "name": "work_on_run"}, {"memadmin.runs.jobs.work_on_run"}),
         ({"erased_by": "fence_outbox"}, {"sessions_app_fenceoutbox"}),
         ({"erased_by": "erasure", "name": "outbox"}, {"sessions_app_fenceoutbox"}),
         ({"name": "no such table"}, set()),
@@ -102,7 +102,7 @@ def test_filters(officer: Client, query: dict[str, str], wanted: set[str]) -> No
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
-        ({"data": "tea"}, "This is no kind of data."),
+        ({"kind": "tea"}, "This is no kind of data."),
         ({"place": "attic"}, "There is no such place."),
         ({"erased_by": "magic"}, "This erases nothing here."),
         ({"name": "x" * 101}, "A name has up to 100 characters."),

@@ -31,7 +31,7 @@ Columns = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class DataMapComparison:
     """Differences between the data map and what exists."""
 
     existing: int
@@ -67,7 +67,7 @@ def entry_for(location: Location, name: str, columns: Sequence[str]) -> str:
     )
 
 
-def compare(places: Iterable[Place], *, everywhere: bool = False) -> Comparison:
+def compare(places: Iterable[Place], *, everywhere: bool = False) -> DataMapComparison:
     """Compares the data map with our tables and jobs, or with all tables of the database. One query."""
     places = list(places)
     tables, jobs = existing_columns(everywhere=everywhere), job_arguments()
@@ -79,7 +79,7 @@ def compare(places: Iterable[Place], *, everywhere: bool = False) -> Comparison:
         Location.MEMADMIN: without(tables, {**of_agents, **ours}),
         Location.JOBS: without(jobs, of_jobs),
     }
-    return Comparison(
+    return DataMapComparison(
         existing=sum(map(len, tables.values())) + sum(map(len, jobs.values())),
         unclassified={location: found for location, found in missing.items() if found},
         gone=[

@@ -26,6 +26,7 @@ class Eraser(StrEnum):
     IDENTITY = "identity"
 
     # Everything else.
+    REDACTION = "redaction"
     ACCOUNT = "account"
     NAME_IN_LOG = "name_in_log"
     EXPIRY = "expiry"
@@ -66,7 +67,7 @@ LABELS = {
     Eraser.SIGNALS: "erasure of signals",
     Eraser.RECALLS: "erasure of recalls",
     Eraser.SEARCHES: "erasure of searches",
-    Eraser.REDACTIONS: "redaction, and erasure of redactions",
+    Eraser.REDACTIONS: "erasure of redactions",
     Eraser.FINDINGS: "erasure of findings",
     Eraser.FENCE_OUTBOX: "erasure of the fence outbox",
     Eraser.ADMIN_LOG: "erasure of the admin log",
@@ -75,6 +76,7 @@ LABELS = {
     Eraser.ACCESS_COPIES: "erasure of access copies",
     Eraser.KEY_DESTRUCTION: "destruction of the subject's key",
     Eraser.IDENTITY: "erasure of the identity (last step)",
+    Eraser.REDACTION: "redaction",
     Eraser.ACCOUNT: "account deletion",
     Eraser.NAME_IN_LOG: "erasure of a name in the log",
     Eraser.EXPIRY: "expiry",

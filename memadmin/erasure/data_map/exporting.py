@@ -81,7 +81,7 @@ def record_heads(record: ProcessingRecord | None, places: Sequence[Place]) -> li
         RecordHead("c", "data", "Categories of personal data", "; ".join(data_categories(places))),
         RecordHead("d", "recipients", "Categories of recipients", head.recipients),
         RecordHead("e", "third_countries", "Transfers to third countries, with safeguards", head.third_countries),
-        RecordHead("f", "time_limits", "Time limits for erasure", "; ".join(time_limits(places))),
+        RecordHead("f", "time_limits", "Time limits for erasure", time_limits(places)),
         RecordHead("g", "security", "Technical and organisational security measures", head.security),
     ]
 
@@ -99,14 +99,8 @@ def data_categories(places: Sequence[Place]) -> list[str]:
     return [words for kind, words in WORDS.items() if any(kind in place.kinds for place in places)]
 
 
-def time_limits(places: Sequence[Place]) -> list[str]:
-    """How long each category is kept where it is kept longest, as far as the map says so: on request, and limits."""
-    limits = []
-    for kind in DataKind:
-        of_kind = [place for place in places if kind in place.kinds]
-        endless = sum(len(place.columns) for place in of_kind if place.kept_for.startswith("without limit"))
-        if of_kind:
-            without = f", {endless} of them without a limit unless erased" if endless else ""
-            count = sum(len(place.columns) for place in of_kind)
-            limits.append(f"{kind}: {count} columns and parts{without}")
-    return [*limits, "each place below names its own limit and what erases it"] if limits else []
+def time_limits(places: Sequence[Place]) -> str:
+    """Where the limits are, and which places have none."""
+    endless = dict.fromkeys(place.name for place in places if place.is_personal and place.is_kept_without_limit)
+    limits = "Each place below names its limit and what erases it."
+    return f"{limits} Without a limit unless erased: {', '.join(endless)}." if endless else limits

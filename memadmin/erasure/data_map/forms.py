@@ -13,7 +13,7 @@ from memadmin.web.filters import FilterForm
 
 ANY_PERSONAL, ERASURE = "any", "erasure"
 
-DATA = [
+KINDS = [
     ("", "Any data"),
     (ANY_PERSONAL, "Any personal data"),
     *((kind.value, kind.capitalize()) for kind in DataKind),
@@ -49,8 +49,8 @@ class DataMapFilter(FilterForm):
         ),
         error_messages={"max_length": "A name has up to 100 characters."},
     )
-    data = forms.ChoiceField(
-        choices=DATA,
+    kind = forms.ChoiceField(
+        choices=KINDS,
         required=False,
         widget=select("Kind of data"),
         error_messages={"invalid_choice": "This is no kind of data."},
@@ -76,10 +76,10 @@ class DataMapFilter(FilterForm):
 
     def matches(self, place: Place) -> bool:
         active = self.active
-        name, data, where, eraser = (active.get(each, "") for each in ("name", "data", "place", "erased_by"))
+        name, kind, where, eraser = (active.get(each, "") for each in ("name", "kind", "place", "erased_by"))
         return (
             (not name or any(name.lower() in each.lower() for each in (place.name, *place.columns)))
-            and (not data or data in place.tags or (data == ANY_PERSONAL and place.is_personal))
+            and (not kind or kind in place.tags or (kind == ANY_PERSONAL and place.is_personal))
             and (not where or place.location == where)
             and (
                 not eraser

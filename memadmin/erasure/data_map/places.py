@@ -94,6 +94,10 @@ class Place:
         return Eraser.OUT_OF_REACH in self.erasers
 
     @property
+    def is_kept_without_limit(self) -> bool:
+        return self.kept_for.startswith("without limit")
+
+    @property
     def tags(self) -> tuple[str, ...]:
         """Kinds of personal data; the class of other data."""
         return self.kinds or (self.data_class,)

@@ -22,7 +22,7 @@ from memadmin.web.requests import OperatorRequest
 
 VIEW, CHANGE = "erasure.view_data_map", "erasure.change_processing_record"
 
-PAGE = 50
+PAGE = 25
 
 
 @dataclass(frozen=True, slots=True)
