@@ -22,6 +22,7 @@ from sessions_app.stores import kinds
 from tests.agents import attach_main_store, run_sql
 
 WITHOUT_ERASER = {
+    "PostgreSQL: planner statistics",
     "SQLite: session_clear_generations",
     "agno: evaluations and metrics",
     "accounts_contentgrant",
