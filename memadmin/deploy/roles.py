@@ -150,6 +150,7 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "accounts_rolerequest": CHANGE,
         # Written by a trigger alone; only an erasure takes a text out.
         "memories_app_memoryversion": ("SELECT", "UPDATE"),
+        "erasure_processingrecord": CHANGE,
         "accounts_grantedsession": CHANGE,
         "procrastinate_events": ADD,
         "procrastinate_jobs": CHANGE,
@@ -185,6 +186,7 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "auth_user": (),
         "django_session": ("DELETE",),
         "memories_app_memoryversion": ("SELECT", "UPDATE", "DELETE"),
+        "erasure_processingrecord": READ,
         # Changed by triggers with the rights of their owner.
         "retention_holdlock": (),
         "retention_legalhold": READ,

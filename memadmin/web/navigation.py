@@ -65,6 +65,7 @@ SECTIONS = {
     ],
     "Governance": [
         NavigationLink("Holds", "retention:holds", "gavel", "h", ("retention.view_hold",)),
+        NavigationLink("Data map", "data_map:map", "map-2", "e", ("erasure.view_data_map",)),
         NavigationLink("Audit log", "audit:list", "list-check", "a", ("audit.view_auditevent",)),
     ],
     "System": [

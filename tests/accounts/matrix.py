@@ -130,6 +130,12 @@ MATRIX: dict[str, Rule] = {
     "retention:hold-request-release": verb(DECIDERS),
     "retention:hold-release": verb(DECIDERS),
     "retention:hold-keep": verb(DECIDERS),
+    # Data map
+    "data_map:map": page(LOG_READERS),
+    "data_map:export-csv": page(LOG_READERS),
+    "data_map:export-json": page(LOG_READERS),
+    "data_map:record": page(LOG_READERS),
+    "data_map:change-record": form(DECIDERS),
     # Runs
     "runs:list": page(RUN_VIEWERS),
     "runs:detail": page(RUN_VIEWERS),

@@ -34,6 +34,7 @@ OF_DATABASE: tuple[Check, ...] = (
     operation.worker,
     operation.stores,
     operation.backups,
+    operation.data_map,
 )
 
 

@@ -12,6 +12,8 @@ from django.utils.timezone import now
 from memadmin.audit.transparency import checkpoints, status
 from memadmin.deploy.checks.finding import CheckFinding, Level
 from memadmin.deploy.steps import fetch
+from memadmin.erasure.data_map.checking import compare
+from memadmin.erasure.data_map.places import places
 from memadmin.web import job_queue
 from sessions_app import registry
 
@@ -46,6 +48,18 @@ def log() -> Iterator[CheckFinding]:
         yield CheckFinding(
             "warning", "log-unverified", f"The audit log has not been verified {when}; a worker verifies it every day."
         )
+
+
+def data_map() -> Iterator[CheckFinding]:
+    """Data map: columns and arguments of jobs that are not classified."""
+    comparison = compare(places())
+    for found in comparison.unclassified.values():
+        for name, columns in found.items():
+            hint = (
+                f"{name} has {', '.join(columns)}, and the data map does not say what that is or who erases it. Update"
+                " memadmin to a version whose data map has it, or report it."
+            )
+            yield CheckFinding("warning", "data-map", hint)
 
 
 def worker() -> Iterator[CheckFinding]:
