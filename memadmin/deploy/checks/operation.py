@@ -14,6 +14,7 @@ from memadmin.deploy.checks.finding import CheckFinding, Level
 from memadmin.deploy.steps import fetch
 from memadmin.web import job_queue
 from sessions_app import registry
+from sessions_app.encryption.subject_keys import folder_problems
 
 VERDICT_LASTS = timedelta(days=2)
 LONGEST_SILENCE = "1 minute"
@@ -69,6 +70,12 @@ def stores() -> Iterator[CheckFinding]:
             yield CheckFinding(level, f"store-{store}", problem.sentence)
         for hint in health.hints:
             yield CheckFinding("warning", f"store-{store}", hint)
+
+
+def subject_keys() -> Iterator[CheckFinding]:
+    """The folder of subjects' keys, if there is one."""
+    for problem in folder_problems():
+        yield CheckFinding("error", "subject-keys", problem)
 
 
 ARCHIVING = """
