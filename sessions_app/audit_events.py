@@ -186,6 +186,11 @@ SUBJECT_KEY_ALLOWED = declare(
     "Agents may make a new key for an id whose key was destroyed; what the old key encrypted stays unreadable.",
     object=SUBJECT,
 )
+SUBJECT_KEYS_WRAPPED = declare(
+    "subject.keys_wrapped",
+    "The keys of subjects were wrapped with another key of the keyring, and stay the same.",
+    counters=("keys",),
+)
 ALIAS_ADDED = declare("alias.added", "An id was added to a subject.", object=ALIAS)
 ALIAS_REMOVED = declare("alias.removed", "An id was removed from a subject.", object=ALIAS)
 

@@ -11,8 +11,11 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import secrets
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +36,9 @@ LONGEST_ID = 512
 
 NAMES = "names"
 """The file with the key of the digests that all other files are named by."""
+
+LOCK = "lock"
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class SubjectKeyDestroyed(Exception):
@@ -113,39 +119,65 @@ class KeyFolder:
         Raises SubjectKeysUnavailable; then it may be repeated. Nothing is noted in a folder that never had a key.
         """
         name = self._name_of(subject)
-        try:
-            if not name or self.is_destroyed(subject):
+        if not name:
+            return False
+        with self._changing("A key cannot be destroyed"):
+            try:
+                found = self._read(name)
+            except _DamagedKeyFile:
+                found = _KeyFile()  # such as after a destruction that was interrupted
+            if found and found.destroyed_at:
                 return False
-        except _DamagedKeyFile:
-            pass  # such as after a destruction that was interrupted
-        file = self.path / name
-        try:
-            is_key = file.exists()
-            if is_key:
-                _overwrite(file)
-            note = self._written_beside(name, {"v": 1, "destroyed_at": datetime.now(UTC).isoformat(timespec="seconds")})
+            if found:
+                _overwrite(self.path / name)
+            note = {"v": 1, "destroyed_at": datetime.now(UTC).isoformat(timespec="seconds")}
             # The note takes the key's own name: a process that makes a key at this moment finds the name taken.
-            note.replace(file)
+            self._written_beside(name, note).replace(self.path / name)
             for left in self.path.glob(f".{name}.*"):
                 left.unlink(missing_ok=True)
             self._sync()
-        except OSError as problem:
-            raise self._unavailable("A key cannot be destroyed", problem) from None
-        return is_key
+        return found is not None
 
     def allow_new_key(self, subject: Subject) -> bool:
         """Removes the note about a destroyed key, for a person who comes back; True if there was one.
 
         The next key is a new one: what the old key encrypted stays unreadable.
         """
-        if not self.is_destroyed(subject):
-            return False
-        try:
-            (self.path / self._name_of(subject)).unlink(missing_ok=True)
+        with self._changing("The note about a destroyed key cannot be removed"):
+            if not self.is_destroyed(subject):
+                return False
+            (self.path / self._name_of(subject)).unlink()
             self._sync()
-        except OSError as problem:
-            raise self._unavailable("The note about a destroyed key cannot be removed", problem) from None
         return True
+
+    def wrap_with(self, name: str) -> int:
+        """Wraps all keys with another key of the keyring; returns how many had another one. The keys stay the same.
+
+        Raises SubjectKeysUnavailable; keys before the one that failed are wrapped then, and it may be repeated.
+        """
+        if name not in self._wrapping:
+            raise SubjectKeysUnavailable(f"The key {name!r} is not in the keyring here.")
+        count = 0
+        with self._changing("Keys of subjects cannot be wrapped with another key"):
+            for file in (NAMES, *self._digests()):
+                with suppress(_DamagedKeyFile):
+                    found = self._read(file)
+                    if found is None or found.destroyed_at or found.wrapped_with == name:
+                        continue
+                    content = self._wrapped(file, self._unwrapped(file, found), name)
+                    self._written_beside(file, content).replace(self.path / file)
+                    count += file != NAMES
+            self._sync()
+        return count
+
+    def wrapped_with(self) -> Counter[str]:
+        """Number of keys by the name of the key that wraps them; of destroyed ones under an empty name."""
+        counts = Counter[str]()
+        for file in self._digests():
+            with suppress(_DamagedKeyFile):
+                if found := self._read(file):
+                    counts[found.wrapped_with] += 1
+        return counts
 
     def problems(self) -> list[str]:
         """Problems of the folder, as sentences for an operator; empty if agents and console can use it."""
@@ -160,8 +192,8 @@ class KeyFolder:
                 )
             if not self._wrapping:
                 found.append("The keyring has no usable key, so keys of subjects cannot be opened.")
-            else:
-                self._has_digest_key()
+            elif not self._has_digest_key() and self._digests():
+                found.append(f"The file {NAMES!r} is missing in {self.path}, so no key can be found.")
         except SubjectKeysUnavailable as problem:
             found.append(str(problem))
         except OSError as problem:
@@ -175,6 +207,8 @@ class KeyFolder:
         if not 0 < len(subject.key) <= LONGEST_ID or "\0" in subject.key:
             raise ValueError(f"The id of a subject has 1 to {LONGEST_ID} characters.")
         if not self._has_digest_key():
+            if self._digests() and not self._has_digest_key():
+                raise SubjectKeysUnavailable(f"The file {NAMES!r} is missing in {self.path}, so no key can be found.")
             if not makes:
                 return ""
             self._digest_key = self._unwrapped(NAMES, self._made(NAMES))
@@ -207,10 +241,7 @@ class KeyFolder:
         """A new key, or that of the process that was faster: a link, other than a renamed file, replaces none."""
         if not self._wrapping:
             raise SubjectKeysUnavailable("The keyring has no usable key to wrap keys of subjects with.")
-        wrapped_with = next(iter(self._wrapping))
-        nonce = secrets.token_bytes(NONCE_BYTES)
-        sealed = AESGCM(self._wrapping[wrapped_with]).encrypt(nonce, secrets.token_bytes(KEY_BYTES), name.encode())
-        content = {"v": 1, "wrapped_with": wrapped_with, "key": base64.b64encode(nonce + sealed).decode()}
+        content = self._wrapped(name, secrets.token_bytes(KEY_BYTES), next(iter(self._wrapping)))
         try:
             fresh = self._written_beside(name, content)
             try:
@@ -226,6 +257,12 @@ class KeyFolder:
         if found is None:
             raise SubjectKeysUnavailable(f"A key of a subject was removed from {self.path} while it was made.")
         return found
+
+    def _wrapped(self, name: str, key: bytes, wrapped_with: str) -> Mapping[str, Any]:
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        # Bound to the file's name, so that nobody gives a subject the key of another one.
+        sealed = AESGCM(self._wrapping[wrapped_with]).encrypt(nonce, key, name.encode())
+        return {"v": 1, "wrapped_with": wrapped_with, "key": base64.b64encode(nonce + sealed).decode()}
 
     def _unwrapped(self, name: str, found: _KeyFile) -> bytes:
         if found.destroyed_at:
@@ -252,6 +289,27 @@ class KeyFolder:
             file.flush()
             os.fsync(file.fileno())
         return path
+
+    @contextmanager
+    def _changing(self, what: str) -> Iterator[None]:
+        """Nobody else changes a file meanwhile; keys are still made and read. Explains errors of the file system."""
+        import fcntl  # not on Windows, where agents may run
+
+        try:
+            if not self.path.is_dir():
+                raise SubjectKeysUnavailable(f"The folder of subjects' keys, {self.path}, does not exist.")
+            with os.fdopen(os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)) as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield
+        except OSError as problem:
+            raise self._unavailable(what, problem) from None
+
+    def _digests(self) -> list[str]:
+        """Names of the files of all ids."""
+        try:
+            return sorted(file.name for file in self.path.iterdir() if _DIGEST.fullmatch(file.name))
+        except OSError as problem:
+            raise self._unavailable("Keys of subjects cannot be counted", problem) from None
 
     def _sync(self) -> None:
         """Makes names of files durable."""

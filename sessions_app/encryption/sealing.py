@@ -178,7 +178,7 @@ class SessionSeals:
         keys = self.sealing.keys.keys
         if self.sealing.key_name in keys:
             yield self.sealing.key_name, self._cipher(self.sealing.key_name)
-        yield from ((SUBJECT_KEY, cipher) for cipher in self._ciphers_of_subject)
+        yield from ((SUBJECT_KEY, cipher) for cipher in self.ciphers_of_subject)
         for name in sorted(keys.keys() - {self.sealing.key_name}):
             yield name, self._cipher(name)
 
@@ -188,8 +188,10 @@ class SessionSeals:
         return self._ciphers[name]
 
     @cached_property
-    def _ciphers_of_subject(self) -> list[Fernet]:
-        return [key.cipher(self.wrapper_id) for key in self._of_subject.keys]
+    def ciphers_of_subject(self) -> list[Fernet]:
+        """Those of the session's subject. Up to three queries, once."""
+        # GovernedSession gives its wrapper the stored session id, whatever agents do that wrap by themselves.
+        return [key.cipher(self.session_id) for key in self._of_subject.keys]
 
 
 def is_sound(item: StoredItem) -> bool:

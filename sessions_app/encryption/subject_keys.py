@@ -57,6 +57,15 @@ def keys_of_subject(ids: Callable[[], Sequence[SubjectId]]) -> KeysOfSubject:
     return KeysOfSubject(tuple(keys), is_any_destroyed)
 
 
+def keys_wrapped_with(name: str) -> int:
+    """Number of subjects' keys that need this key of the keyring; 0 as well if they cannot be counted."""
+    folder = key_folder()
+    try:
+        return folder.wrapped_with()[name] if folder else 0
+    except SubjectKeysUnavailable:
+        return 0
+
+
 def folder_problems() -> list[str]:
     """Sentences about the folder; empty if it is in order, or none is set."""
     folder = key_folder()

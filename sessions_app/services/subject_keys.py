@@ -73,6 +73,17 @@ def allow_new_key(subject: Subject, *, kind: str, key: str, by: User | None = No
     return is_allowed
 
 
+def wrap_subject_keys(folder: KeyFolder, *, key: str) -> int:
+    """Wraps all keys of subjects with another key of the keyring; returns how many had another one.
+
+    The keys, and what they encrypted, stay the same. Raises SubjectKeysUnavailable.
+    """
+    with transaction.atomic(), audit.recording(audit_events.SUBJECT_KEYS_WRAPPED) as event:
+        count = folder.wrap_with(key)
+        event.counters, event.is_void = {"keys": count}, not count
+    return count
+
+
 def canaries_of(folder: KeyFolder, ids: Sequence[SubjectId]) -> list[StoredItem]:
     """An envelope of each existing key. A key that cannot be unwrapped here has none."""
     found = []

@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,8 @@ def keys(path: Path) -> KeyFolder:
 
 
 def files(path: Path) -> set[Path]:
-    """Key files and notes, without the key of the names."""
-    return {file for file in path.iterdir() if file.name != "names"}
+    """Key files, notes and temporary files, without the key of the names."""
+    return {file for file in path.iterdir() if file.name not in ("names", "lock")}
 
 
 def test_each_id_has_a_key_that_the_sdk_takes_and_that_stays(keys: KeyFolder, path: Path) -> None:
@@ -210,6 +211,47 @@ def test_a_person_who_comes_back_gets_a_new_key(keys: KeyFolder) -> None:
     assert keys.key_for(ANNA) != before
 
 
+# --- another key of the keyring ---------------------------------------------------------------------------------------
+
+BOTH = {**WRAPPING, "vault-2027": Fernet.generate_key().decode()}
+
+
+def test_keys_are_wrapped_with_another_key_and_stay(keys: KeyFolder, path: Path) -> None:
+    key = keys.key_for(ANNA)
+    keys.key_for(BEN)
+    keys.destroy(BEN)
+    both = KeyFolder(path, BOTH)
+    assert both.wrapped_with() == {"vault-2026": 1, "": 1}
+    assert both.wrap_with("vault-2027") == 1
+    assert both.wrap_with("vault-2027") == 0
+    assert both.wrapped_with() == {"vault-2027": 1, "": 1}
+    after = KeyFolder(path, {"vault-2027": BOTH["vault-2027"]})
+    assert after.key_for(ANNA) == key
+    assert after.is_destroyed(BEN)
+    with pytest.raises(SubjectKeysUnavailable, match="'vault-2028' is not in the keyring"):
+        both.wrap_with("vault-2028")
+
+
+def test_a_destroyed_key_does_not_come_back_by_wrapping(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Destroyed between the moments in which the key is read and in which it is written again: it waits."""
+    both = KeyFolder(path, BOTH)
+    both.key_for(ANNA)
+    other, write = KeyFolder(path, BOTH), both._written_beside
+    with ThreadPoolExecutor(1) as pool:
+        destroyed: list[Future[bool]] = []
+
+        def be_slow(name: str, content: Any) -> Path:
+            if not destroyed and name != "names":
+                destroyed.append(pool.submit(other.destroy, ANNA))
+                wait(destroyed, timeout=0.5)
+            return write(name, content)
+
+        monkeypatch.setattr(both, "_written_beside", be_slow)
+        both.wrap_with("vault-2027")
+        assert destroyed[0].result()
+    assert other.is_destroyed(ANNA)
+
+
 # --- a folder that cannot be used -------------------------------------------------------------------------------------
 
 
@@ -235,6 +277,10 @@ def test_a_read_only_folder_gives_a_sentence_and_its_keys(folder: Path) -> None:
             keys.key_for(BEN)
         with pytest.raises(SubjectKeysUnavailable, match=r"^A key cannot be destroyed in .*: Permission denied\.$"):
             keys.destroy(ANNA)
+        with pytest.raises(
+            SubjectKeysUnavailable, match=r"^Keys of subjects cannot be wrapped .*: Permission denied\.$"
+        ):
+            keys.wrap_with("vault-2026")
         assert keys.key_for(ANNA) == key
 
 
@@ -253,6 +299,18 @@ def test_a_keyring_without_the_right_key_makes_no_second_one(keys: KeyFolder, pa
     rotated.key_for(BEN)
     with pytest.raises(SubjectKeysUnavailable, match="'vault-2027', which is not in the keyring"):
         keys.key_for(BEN)
+
+
+def test_a_folder_that_lost_its_names_makes_no_second_keys(keys: KeyFolder, path: Path) -> None:
+    key = keys.key_for(ANNA)
+    names = (path / "names").rename(path.parent / "names")
+    again = KeyFolder(path, WRAPPING)
+    for ask in (again.key_for, again.existing_key, again.is_destroyed, again.destroy):
+        with pytest.raises(SubjectKeysUnavailable, match="'names' is missing"):
+            ask(ANNA)
+    assert "'names' is missing" in again.problems()[0]
+    names.rename(path / "names")
+    assert again.key_for(ANNA) == key
 
 
 def test_problems_of_a_folder_are_told(keys: KeyFolder, path: Path) -> None:

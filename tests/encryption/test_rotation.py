@@ -340,7 +340,7 @@ def resealing_with(rewriter: SqlRewriter, meanwhile: Callable[[], None]) -> None
     """Seals session `a` anew, and lets something happen between reading and writing."""
     sealing = sealing_of(rewriter.store)
     old, new = sealing.keys.keys["old"], sealing.keys.keys["new"]
-    turning = Rotation.of(old, new, "a")
+    turning = Rotation.of(old, new, sealing.of_session("a"))
 
     def decide(items: Sequence[StoredItem]) -> Changes:
         changes = Changes(
