@@ -191,6 +191,7 @@ class TestTheCommand:
             "with_new_key": 0,
             "with_old_key": 2,
             "in_plain_text": 0,
+            "with_key_of_subject": 0,
             "unreadable": 1,
             "busy": 0,
         }
