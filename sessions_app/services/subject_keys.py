@@ -21,6 +21,7 @@ from sessions_app.encryption.subject_keys import SUBJECT_KEY, SubjectId, key_fol
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, Subject, SubjectAlias
 from sessions_app.services.deletion_guards import check_deletion
+from sessions_app.services.subjects import merge_target
 
 CANARY = "canary"
 """Session id of the envelopes with which a destruction is verified."""
@@ -34,7 +35,7 @@ class KeyNotDestroyed(Exception):
 
 
 def destroy_subject_keys(subject: Subject, *, by: User | None = None) -> int:
-    """Destroys the keys for all ids of a subject and of those merged into it; returns how many there were until now.
+    """Destroys the keys for all ids of a subject and of all merged with it; returns how many there were until now.
 
     Safe to repeat. Needs the aliases, so it comes before they are deleted. Files are no part of a transaction: what was
     destroyed stays destroyed if the caller's is rolled back. An envelope of each key is tried afterwards, as the
@@ -44,6 +45,7 @@ def destroy_subject_keys(subject: Subject, *, by: User | None = None) -> int:
     if folder is None:
         return 0
     with transaction.atomic(), audit.recording(audit_events.SUBJECT_KEYS_DESTROYED, by=by) as event:
+        subject = merge_target(subject)
         group = subject.group_ids()
         list(Subject.objects.select_for_update(no_key=True).filter(pk__in=group).order_by("pk"))
         records = SessionRecord.objects.filter(subject__in=group).values_list("pk", flat=True)
@@ -51,7 +53,7 @@ def destroy_subject_keys(subject: Subject, *, by: User | None = None) -> int:
         ids = list(SubjectAlias.objects.filter(subject__in=group).order_by("pk").values_list("kind", "key"))
         canaries = canaries_of(folder, ids)
         count = sum(folder.destroy(SubjectInHost(key, kind)) for kind, key in ids)
-        if any_opens(canaries, ids):
+        if opened(canaries, ids):
             raise KeyNotDestroyed
         event.target = event.subject = subject
         event.counters, event.is_void = {"keys": count}, not count
@@ -94,7 +96,7 @@ def canaries_of(folder: KeyFolder, ids: Sequence[SubjectId]) -> list[StoredItem]
             continue
         if text:
             found.append(canary(number, SessionKey(SUBJECT_KEY, text)))
-    assert not found or any_opens(found, ids)
+    assert opened(found, ids) == len(found)
     return found
 
 
@@ -104,8 +106,8 @@ def canary(number: int, key: SessionKey) -> StoredItem:
     return StoredItem(str(number), Position((number,)), raw, len(raw), None)
 
 
-def any_opens(envelopes: Sequence[StoredItem], ids: Sequence[SubjectId]) -> bool:
-    """True if this console opens any of the envelopes, the way in which it reads sessions of this subject."""
+def opened(envelopes: Sequence[StoredItem], ids: Sequence[SubjectId]) -> int:
+    """Number of envelopes that this console opens, the way in which it reads sessions of this subject."""
     sealing = Sealing("", None, WrapperIds(), keyring(), lambda session_id: ids)
     seen = sealing.of_session(CANARY).examined(envelopes, at=datetime.now(UTC), opens=True)
-    return any(item.seal is not None and item.seal.is_open for item in seen)
+    return sum(item.seal is not None and item.seal.is_open for item in seen)

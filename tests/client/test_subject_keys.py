@@ -60,6 +60,10 @@ def test_files_reveal_neither_ids_nor_keys_and_are_for_one_user(keys: KeyFolder,
         assert "cust_1" not in file.name + file.read_text()
         assert key not in file.read_text()
     assert WRAPPING["vault-2026"] not in repr(keys)
+    (path.parent / "other").mkdir(mode=0o700)
+    KeyFolder(path.parent / "other", WRAPPING).key_for(ANNA)
+    # Nor could someone who knows an id find its file.
+    assert {file.name for file in files(path)}.isdisjoint(file.name for file in files(path.parent / "other"))
 
 
 def test_a_file_under_another_name_is_no_key(keys: KeyFolder, path: Path) -> None:
