@@ -175,6 +175,22 @@ REDACTION_ENDED = declare(
 
 SUBJECTS_MERGED = declare("subject.merged", "A subject was merged into another one.", object=SUBJECT)
 MERGE_UNDONE = declare("subject.unmerged", "A merge of subjects was undone.", object=SUBJECT)
+SUBJECT_KEYS_DESTROYED = declare(
+    "subject.keys_destroyed",
+    "The keys with which agents encrypted a subject's sessions were destroyed: no copy of these can be read any more.",
+    object=SUBJECT,
+    counters=("keys",),
+)
+SUBJECT_KEY_ALLOWED = declare(
+    "subject.key_allowed",
+    "Agents may make a new key for an id whose key was destroyed; what the old key encrypted stays unreadable.",
+    object=SUBJECT,
+)
+SUBJECT_KEYS_WRAPPED = declare(
+    "subject.keys_wrapped",
+    "The keys of subjects were wrapped with another key of the keyring, and stay the same.",
+    counters=("keys",),
+)
 ALIAS_ADDED = declare("alias.added", "An id was added to a subject.", object=ALIAS)
 ALIAS_REMOVED = declare("alias.removed", "An id was removed from a subject.", object=ALIAS)
 

@@ -18,7 +18,12 @@ from sessions_app.stores.base import StoreUnavailable
 
 Check = Callable[[], Iterator[CheckFinding]]
 
-OF_SETTINGS: tuple[Check, ...] = (operation.sign_in, operation.transport, operation.django)
+OF_SETTINGS: tuple[Check, ...] = (
+    operation.sign_in,
+    operation.transport,
+    operation.subject_keys,
+    operation.django,
+)
 
 OF_DATABASE: tuple[Check, ...] = (
     rights.own_roles,

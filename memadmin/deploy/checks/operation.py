@@ -16,6 +16,7 @@ from memadmin.erasure.data_map.checking import compare
 from memadmin.erasure.data_map.places import places
 from memadmin.web import job_queue
 from sessions_app import registry
+from sessions_app.encryption.subject_keys import folder_problems
 
 VERDICT_LASTS = timedelta(days=2)
 LONGEST_SILENCE = "1 minute"
@@ -83,6 +84,12 @@ def stores() -> Iterator[CheckFinding]:
             yield CheckFinding(level, f"store-{store}", problem.sentence)
         for hint in health.hints:
             yield CheckFinding("warning", f"store-{store}", hint)
+
+
+def subject_keys() -> Iterator[CheckFinding]:
+    """The folder of subjects' keys, if there is one."""
+    for problem in folder_problems():
+        yield CheckFinding("error", "subject-keys", problem)
 
 
 ARCHIVING = """
