@@ -138,12 +138,19 @@ def run_steps(lease: Lease, request: SubjectRequest, scope: Scope) -> None:
             run_step(lease, request, row, scope)
         except StoreUnavailable as problem:
             is_busy = isinstance(problem, SessionBusy)
-            sentence = f"The store {row.place} does not respond." if not is_busy else f"An agent uses {row.place}."
+            sentence = waiting_sentence(row, problem, is_busy=is_busy)
             with lease.chunk():
                 ErasureStep.objects.filter(pk=row.pk).update(state=StepState.WAITING, reason=sentence, changed_at=Now())
             waits.append(Wait(sentence, retry_after=RETRY_BUSY if is_busy else RETRY_STORE))
     if waits:
         raise min(waits, key=lambda wait: wait.retry_after)
+
+
+def waiting_sentence(row: ErasureStep, problem: StoreUnavailable, *, is_busy: bool) -> str:
+    """Without the store's own words: these may contain addresses."""
+    if not row.place:
+        return str(problem)
+    return f"An agent uses a session of {row.place}." if is_busy else f"The store {row.place} does not respond."
 
 
 def is_blocked(request: SubjectRequest, row: ErasureStep) -> bool:

@@ -19,6 +19,7 @@ from memadmin.audit.models import AuditEvent
 from sessions_app import audit_events
 from sessions_app.models import ErasedKey, Subject, SubjectKind, SubjectSource
 from sessions_app.services.deletion_guards import refusals_explained
+from sessions_app.services.subject_keys import allow_new_key
 from sessions_app.services.subjects import BadKey, SubjectError, is_key, merge_target, subject_for_key
 
 FORGET_SESSIONS = """
@@ -117,6 +118,7 @@ def reopen_key(kind: SubjectKind, key: str, *, by: User) -> Subject:
             raise NotErased
         subject = subject_for_key(kind, key, SubjectSource.OPERATOR)
         event.target, event.subject = subject, subject
+        allow_new_key(subject, kind=kind, key=key, by=by)
     subject.refresh_from_db()
     return subject
 

@@ -106,7 +106,7 @@ class Identity(Step):
     title = "Ids of the person and of the sessions"
     what_happens = "Deleted; keyed digests stay, so that nothing is stored under these ids again."
     after = (
-        *("sessions", "findings", "searches", "redactions", "grants", "admin_log"),
+        *("sessions", "subject_keys", "findings", "searches", "redactions", "grants", "admin_log"),
         *("shared_memories", "distillations", "memories"),
     )
 
