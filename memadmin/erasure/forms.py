@@ -87,7 +87,7 @@ class NewRequestForm(forms.Form):
     ground = forms.ChoiceField(
         required=False,
         label="Ground of an erasure",
-        choices=[("", "None: not an erasure"), *in_sentences(SubjectRequest.Ground.choices)],
+        choices=[("", "Choose for an erasure"), *in_sentences(SubjectRequest.Ground.choices)],
         widget=select(),
         help_text="GDPR article 17 (1).",
         error_messages={"invalid_choice": "Choose a ground from the list."},

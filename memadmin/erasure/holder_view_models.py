@@ -70,7 +70,7 @@ class PreviewView:
     """The preview of an erasure, as its page shows it."""
 
     lines: Sequence[HolderLine]
-    empty: Sequence[str]
+    empty: str
     """Titles of holders without any data of the subject."""
     rows: int
     held: int
@@ -103,7 +103,7 @@ def preview_view(preview: Preview) -> PreviewView:
             )
         )
     stays = [bool(each.counted.held or any(each.counted.exceptions.values())) for each in preview.holders]
-    return PreviewView(lines, empty, preview.rows, preview.held, preview.is_incomplete, any(stays))
+    return PreviewView(lines, ", ".join(empty), preview.rows, preview.held, preview.is_incomplete, any(stays))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,8 @@ class StepsView:
     """The steps of an erasure, in their order."""
 
     steps: Sequence[StepView]
-    empty: Sequence[str]
+    empty: str
+    """Titles of steps that found nothing."""
     total: int
     finished: int
 
@@ -198,7 +199,7 @@ def steps_view(case: SubjectRequest) -> StepsView:
     ]
     return StepsView(
         steps=[view for view in views if not view.is_empty],
-        empty=[view.title for view in views if view.is_empty],
+        empty=", ".join(view.title for view in views if view.is_empty),
         total=len(views),
         finished=sum(view.is_finished for view in views),
     )
@@ -231,7 +232,7 @@ def out_of_reach_lines(rows: Sequence[Mapping[str, Any]]) -> list[ReachLine]:
 
 
 @dataclass(frozen=True, slots=True)
-class ExceptionLine:
+class StayingLine:
     """What stays after an erasure."""
 
     sentence: str
@@ -239,10 +240,10 @@ class ExceptionLine:
     count: int
 
 
-def exception_lines(rows: Sequence[Mapping[str, Any]]) -> list[ExceptionLine]:
+def exception_lines(rows: Sequence[Mapping[str, Any]]) -> list[StayingLine]:
     sentences = dict(Left.choices)
     return [
-        ExceptionLine(sentences.get(row["code"], row["code"]), holder_title(row["place"], ""), row["count"])
+        StayingLine(sentences.get(row["code"], row["code"]), holder_title(row["place"], ""), row["count"])
         for row in rows
     ]
 

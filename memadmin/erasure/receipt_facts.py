@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from memadmin.erasure.holder_view_models import (
-    ExceptionLine,
     ReachLine,
+    StayingLine,
     exception_lines,
     holder_title,
     out_of_reach_lines,
@@ -33,7 +33,7 @@ class ReceiptFacts:
     outcome: str
     erased: Sequence[tuple[str, int]]
     held: Sequence[tuple[str, int]]
-    exceptions: Sequence[ExceptionLine]
+    exceptions: Sequence[StayingLine]
     out_of_reach: Sequence[ReachLine]
 
     @property
@@ -64,7 +64,8 @@ def facts_of(receipt: str) -> ReceiptFacts:
     payload = stated["payload"]
     event = stated.get("event", "")
     # The text of a checkpoint has the name of the log, its size and its root in three lines.
-    _, size, root, *_ = [*stated.get("checkpoint", "").split("\n"), "", "", ""]
+    checkpoint: str = stated.get("checkpoint", "")
+    _, size, root, *_ = [*checkpoint.split("\n"), "", "", ""]
     return ReceiptFacts(
         payload=payload,
         event=event["id"] if isinstance(event, dict) else event,

@@ -276,7 +276,9 @@ def cancel_request(request: SubjectRequest, *, note: str, by: User) -> SubjectRe
         request = SubjectRequest.objects.select_for_update().get(pk=request.pk)
         if request.is_closed and request.state != State.CANCELLED:
             raise WrongState(request)
-        columns = {} if request.is_closed else {"state": State.CANCELLED, "closed_at": Now(), "locators": b""}
+        columns: dict[str, Any] = {"state": State.CANCELLED, "closed_at": Now(), "locators": b""}
+        if request.is_closed:
+            columns = {}
         return changed(request, audit_events.REQUEST_CANCELLED, Code.CANCELLED, by=by, text=note, **columns)
 
 

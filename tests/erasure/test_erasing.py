@@ -45,6 +45,7 @@ def test_everything_about_the_person_goes_and_nothing_else(agent_tables: None, o
     RecalledMemory.objects.create(recall=recall, memory=memory, version=1, place=1)
     request = approved(subject, by=officer, second=second)
 
+    assert request.run
     run = engine.carry_on(request.run)
 
     request.refresh_from_db()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from django import forms
@@ -25,7 +25,8 @@ CONTROL = "runs.control_run"
 
 FORBIDDEN = (services.NotSecondPerson, services.OwnRequest)
 
-FIELDS: dict[type[services.RequestError], str] = {services.WrongKey: "typed_key", services.NotLater: "until"}
+INVALID = (services.WrongKey, services.NotLater)
+FIELDS: dict[type[Exception], str] = {services.WrongKey: "typed_key", services.NotLater: "until"}
 """Problems with the value of a field."""
 
 
@@ -34,10 +35,10 @@ def perform(
     case_id: UUID,
     take: Callable[[SubjectRequest], object],
     done: str,
-    **form: forms.Form,
+    sent: Mapping[str, forms.Form] | None = None,
 ) -> HttpResponse:
-    """Takes one action and shows the request, or the reason why nothing was changed. `form` is under the name that it
-    has on the page.
+    """Takes one action and shows the request, or the reason why nothing was changed. `sent` is the form, by the name
+    that it has on the page.
     """
     case = access.case_for(request.user, case_id)
     try:
@@ -45,13 +46,12 @@ def perform(
     except (services.RequestError, runs.InvalidRunState, runs.ChunkUnderWay) as problem:
         # As it is now: perhaps another person was faster.
         case = access.case_for(request.user, case_id)
-        field = FIELDS.get(type(problem), "")  # type: ignore[arg-type]
-        if field:
-            for each in form.values():
-                each.add_error(field, str(problem))
-            return case_page(request, case, status=422, **form)
+        if isinstance(problem, INVALID):
+            for form in (sent or {}).values():
+                form.add_error(FIELDS[type(problem)], str(problem))
+            return case_page(request, case, status=422, sent=sent)
         status = 403 if isinstance(problem, FORBIDDEN) else 409
-        return case_page(request, case, problem=str(problem), status=status, **form)
+        return case_page(request, case, problem=str(problem), status=status, sent=sent)
     messages.success(request, done)
     return redirect(case)
 
@@ -66,8 +66,8 @@ def perform_with_form(
 ) -> HttpResponse:
     """The same with a form, which is shown again if it is not valid."""
     if not form.is_valid():
-        return case_page(request, access.case_for(request.user, case_id), status=422, **{name: form})
-    return perform(request, case_id, take, done, **{name: form})
+        return case_page(request, access.case_for(request.user, case_id), status=422, sent={name: form})
+    return perform(request, case_id, take, done, {name: form})
 
 
 @operator_page(HANDLE, VIEW, methods="POST")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from memadmin.erasure.holder_view_models import (
     steps_view,
 )
 from memadmin.erasure.models import SubjectRequest
+from memadmin.erasure.preview import Preview
 from memadmin.erasure.receipt_facts import facts_of
 from memadmin.erasure.scope import scope_of
 from memadmin.erasure.view_models import length_in_words, views_of
@@ -46,9 +48,14 @@ def case(request: OperatorRequest, case_id: UUID) -> HttpResponse:
 
 
 def case_page(
-    request: OperatorRequest, shown: SubjectRequest, *, problem: str = "", status: int = 200, **invalid: forms.Form
+    request: OperatorRequest,
+    shown: SubjectRequest,
+    *,
+    problem: str = "",
+    status: int = 200,
+    sent: Mapping[str, forms.Form] | None = None,
 ) -> HttpResponse:
-    """The page of a request, with the reason why nothing was changed, or with forms that were not valid."""
+    """The page of a request, with the reason why nothing was changed, and with the form that was sent, by its name."""
     (view,) = views_of([shown], request.user)
     is_own = not shown.is_closed and services.is_about(shown, request.user)
     context: dict[str, Any] = {
@@ -66,8 +73,8 @@ def case_page(
         context |= actions_on(request, shown)
     if shown.state == State.AWAITING:
         context["is_second_person"] = services.is_second_person(shown, request.user)
-    # Forms that were not valid take the place of empty ones, where the state still has them.
-    context |= {name: form for name, form in invalid.items() if name in context}
+    # It takes the place of the empty one, if the state still has that.
+    context |= {name: form for name, form in (sent or {}).items() if name in context}
     return render_page_or_fragment(request, "erasure/request.html", context, fragment="state", status=status)
 
 
@@ -87,7 +94,7 @@ def erasure_context(request: OperatorRequest, shown: SubjectRequest) -> dict[str
     if shown.is_started:
         context |= {"steps": steps_view(shown), "scans": scan_lines(shown)}
     elif shown.previewed_at:
-        context["preview"] = preview_view(services.Preview.of_json(shown.preview))
+        context["preview"] = preview_view(Preview.of_json(shown.preview))
     if shown.state in (*BEFORE_START, State.APPROVED):
         scope = scope_of(shown.subject, [])
         context["holds"] = LegalHold.objects.filter(number__in=scope.all_holds()).order_by("number")
