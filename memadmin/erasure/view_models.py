@@ -45,6 +45,9 @@ RUN_LOOKS = {
 SOON = timedelta(days=5)
 """A due date that is nearer is marked."""
 
+SCANS = 2
+"""Scans of an erasure, at least: at once, and a day later."""
+
 TITLES = {Kind.ERASURE: "Erasure of", Kind.ACCESS: "Access request of", Kind.RESTRICTION: "Restriction for"}
 
 
@@ -204,9 +207,9 @@ class CaseView:
 
     @property
     def scanned(self) -> str:
+        """Scans that found nothing, of those that were made and are due: "1 of 2 clean"."""
         scans = self.case.scans
-        clean = sum(not scan["found"] for scan in scans)
-        return f"{clean} of {counted(len(scans), 'scan')} found nothing" if scans else ""
+        return f"{sum(not scan['found'] for scan in scans)} of {max(len(scans), SCANS)} clean" if scans else ""
 
     # --- progress line ------------------------------------------------------------------------------------------------
 

@@ -114,7 +114,7 @@ def test_an_erasure_by_two_people_with_the_keyboard(
     expect(page.locator("#comment-note")).to_have_value("half a sentence")
     finish(case)
     refresh()
-    expect(page.locator("#case")).to_contain_text("2 of 2 scans found nothing")
+    expect(page.locator("#case")).to_contain_text("2 of 2 clean")
     page.reload()
     with page.expect_download() as download:
         page.get_by_role("link", name="Receipt").press("Enter")

@@ -485,7 +485,7 @@ def test_a_complete_erasure_shows_scans_and_hands_out_its_receipt(
         assert words in page
     case = finish(case)
     page = text(first.get(case.get_absolute_url()))
-    for words in ("What was erased", "Receipt", "Out of reach", "2 of 2 scans found nothing", "ID erased", "Closed"):
+    for words in ("What was erased", "Receipt", "Out of reach", "2 of 2 clean", "ID erased", "Closed"):
         assert words in page, words
     assert "cust_1" not in page
     assert "erased" in text(first.get("/requests/?state=closed"))
