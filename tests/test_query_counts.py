@@ -71,6 +71,8 @@ MORE_THAN_A_PAGE = {
     **{name: QUERIES[name] + 1 for name in ("timeline", "timeline at an item", "search in a session")},
     # A page that is full needs no further look for more.
     **{name: QUERIES[name] - 1 for name in ("sessions that say so", "search in messages")},
+    # Closed requests follow the last open one.
+    "requests": QUERIES["requests"] - 1,
 }
 
 
