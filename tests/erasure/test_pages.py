@@ -447,6 +447,46 @@ def test_a_running_erasure_shows_its_steps_and_is_paused_and_resumed(
     assert case.run.state == Run.State.WAITING
 
 
+def test_no_erasure_starts_before_the_time_to_cancel_is_over(
+    first: Client, second: Client, officer: User, subject: Subject
+) -> None:
+    case = awaiting(subject, by=officer)
+    own = case.get_absolute_url()
+    second.post(f"{own}approve/", {"is_read": "on", "typed_key": "cust_1"})
+    case.refresh_from_db()
+    assert case.run
+    assert "resume/" not in text(first.get(own))
+    assert first.post(f"{own}resume/").status_code == 302
+    engine.carry_on(case.run)
+    case.refresh_from_db()
+    assert (case.state, case.run.reason) == (State.APPROVED, "The time to cancel is not over.")
+    assert case.run.retry_at
+    assert first.post(f"{own}cancel/", {"note": "withdrawn"}).status_code == 302
+
+
+def test_an_erasure_that_a_hold_stopped_is_resumed(
+    first: Client, officer: User, colleague: User, subject: Subject
+) -> None:
+    case = approved(subject, by=officer, second=colleague)
+    hold = make_hold(subject, by=officer)
+    assert case.run
+    engine.carry_on(case.run)
+    page = text(first.get(case.get_absolute_url()))
+    for words in (">stopped<", f"under the legal hold {hold}", "resume/", hold.get_absolute_url()):
+        assert words in page.replace("\n", "").replace("  ", ""), words
+    assert first.post(f"{case.get_absolute_url()}resume/").status_code == 302
+
+
+def test_a_second_account_of_the_requester_approves_nothing(second: Client, officer: User, subject: Subject) -> None:
+    case = awaiting(subject, by=officer)
+    User.objects.update(email="same@example.invalid")
+    answer = second.post(f"{case.get_absolute_url()}approve/", {"is_read": "on", "typed_key": "cust_1"})
+    assert answer.status_code == 403
+    assert "Another person than the requester has to approve it." in text(second.get(case.get_absolute_url()))
+    case.refresh_from_db()
+    assert case.state == State.AWAITING
+
+
 def test_a_waiting_step_is_left_out_with_a_note(
     first: Client, officer: User, colleague: User, subject: Subject
 ) -> None:
