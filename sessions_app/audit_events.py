@@ -178,6 +178,24 @@ MERGE_UNDONE = declare("subject.unmerged", "A merge of subjects was undone.", ob
 ALIAS_ADDED = declare("alias.added", "An id was added to a subject.", object=ALIAS)
 ALIAS_REMOVED = declare("alias.removed", "An id was removed from a subject.", object=ALIAS)
 
+SESSIONS_FORGOTTEN = declare(
+    "session.forgotten",
+    "Session ids of erased sessions of a subject were replaced by keyed digests.",
+    object=SUBJECT,
+    counters=("sessions",),
+)
+KEYS_FORGOTTEN = declare(
+    "subject.keys_forgotten",
+    "The ids of an erased subject were replaced by keyed digests.",
+    object=SUBJECT,
+    counters=("keys",),
+)
+KEY_REOPENED = declare(
+    "subject.reopened",
+    "A person allowed a new start under an id that was erased; the object is the new subject.",
+    object=SUBJECT,
+)
+
 STORE_DECLARED = declare(
     "store.declared", "The tables, time zone or fence mode of a store were configured.", object=STORE
 )

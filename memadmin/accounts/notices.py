@@ -169,8 +169,13 @@ def recipients_of(due: Due) -> list[str]:
 
 
 def addresses_of_deciders() -> QuerySet[EmailAddress]:
+    return addresses_with(DECIDE)
+
+
+def addresses_with(permission: str) -> QuerySet[EmailAddress]:
+    """Verified primary addresses of active users with a permission."""
     found: QuerySet[EmailAddress] = EmailAddress.objects.filter(
-        user__in=User.objects.with_perm(DECIDE), verified=True, primary=True
+        user__in=User.objects.with_perm(permission), verified=True, primary=True
     )
     return found
 

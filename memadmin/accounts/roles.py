@@ -57,6 +57,7 @@ ROLES: dict[str, list[str]] = {
         "accounts.decide_grant",
         "sessions_app.mark_sensitive",
         "sessions_app.redact_content",
+        "sessions_app.reopen_subject",
         *RUNS,
         *HOLDS,
         *REQUESTS,

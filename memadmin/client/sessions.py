@@ -22,7 +22,10 @@ __all__ = ["ERASED", "GovernedSession", "SecretRefused", "Subject", "SubjectEras
 logger = logging.getLogger(__name__)
 
 ERASED = "P0E01"
-"""The SQLSTATE with which registry and fence refuse an erased session."""
+"""The SQLSTATE with which registry and fence refuse an erased session, and any session of an erased subject."""
+
+OF_ANOTHER = "P0E06"
+"""The SQLSTATE with which the registry refuses a session that was registered for another subject."""
 
 REGISTER = "SELECT record, subject FROM memadmin_register_session(%s, %s, %s, %s, %s, %s)"
 
@@ -37,15 +40,18 @@ OURS = {
 
 
 class SubjectErased(Exception):
-    """This session was erased at its subject's request and cannot be written to again. Begin another one."""
+    """This session, or all data of its subject, was erased at the subject's request: nothing is stored in it again."""
 
     def __init__(self, session_id: str) -> None:
-        super().__init__("This session was erased and cannot be written to again. Start a new session with another id.")
+        super().__init__(
+            "This session was erased and cannot be written to again. Start a new session with another id. If all data"
+            " of its subject was erased, none of this subject is stored."
+        )
         self.session_id = session_id
 
 
 class SubjectMismatch(Exception):
-    """The context of a run names another subject than the session has. Nothing was read, stored or injected."""
+    """A run, or another program, names another subject than the session has. Nothing was read, stored or injected."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
@@ -61,7 +67,8 @@ class GovernedSession(SessionABC):
     `store` is the console's name for the place where `inner` keeps its items. The subject is given, or
     found in the context of the first run: `subject_in` is the attribute or key of the context object that has it, or a
     function of that object. Both are sent to the console once, as are ticket and agent. A later run whose context names
-    another subject raises SubjectMismatch; one whose context names none gets no memories of the first.
+    another subject raises SubjectMismatch, and so does a session id that was registered for another subject; one whose
+    context names none gets no memories of the first.
 
     `secrets` decides about keys, passwords and card numbers in stored texts: "keep", "mask", or "refuse",
     which raises SecretRefused out of the run. `erased` decides about a write to an erased session: "refuse" raises
@@ -190,6 +197,8 @@ class GovernedSession(SessionABC):
             except ConsoleUnavailable:
                 pass  # the console has said so, and is asked again
             except RefusedByDatabase as refusal:
+                if refusal.sqlstate == OF_ANOTHER:
+                    raise SubjectMismatch(self.session_id) from None
                 may_go_on = refusal.sqlstate != ERASED
                 if may_go_on:
                     logger.warning(

@@ -39,7 +39,7 @@ EVENT_COLUMNS = (
 )
 """Columns of an event that the application sets. The database sets number, time, role and cause."""
 
-FENCE_COLUMNS = ("id", "store_id", "session_id", "erased_at")
+FENCE_COLUMNS = ("id", "store_id", "session_id", "erased_at", "is_forgotten")
 """Columns that keep an erased session erased; the web server must not change them."""
 
 PROPOSAL_COLUMNS = (
@@ -135,7 +135,7 @@ SIGNING_IN = (
     "socialaccount_socialtoken",
     "usersessions_usersession",
 )
-"""Tables for signing in, and Django's own admin log: no background job needs them."""
+"""Tables for signing in, and Django's own admin log: background jobs need none but the last, to erase from it."""
 
 RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "web": {
@@ -157,8 +157,11 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "procrastinate_workers": READ,
         "retention_holdlock": (),
         "retention_legalhold": CHANGE,
+        # Tombstones: only the worker and the migrator write them.
+        "sessions_app_erasedkey": READ,
         "sessions_app_fenceoutbox": READ,
         "sessions_app_subject": CHANGE,
+        "sessions_app_tombstonelock": (),
     },
     "worker": {
         "audit_event": READ,
@@ -169,6 +172,8 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         **dict.fromkeys(BY_MIGRATIONS, READ),
         **dict.fromkeys(OWNERS_ALONE, ()),
         **dict.fromkeys(SIGNING_IN, ()),
+        # An erasure deletes the entries about a person.
+        "django_admin_log": CLEAR,
         **dict.fromkeys(
             (
                 *("auth_user_groups", "auth_user_user_permissions", "auth_group"),
@@ -183,6 +188,8 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         # Changed by triggers with the rights of their owner.
         "retention_holdlock": (),
         "retention_legalhold": READ,
+        "sessions_app_erasedkey": CHANGE,
+        "sessions_app_tombstonelock": (),
     },
 }
 """Rights of the application where they are fewer than to read and change every row."""

@@ -25,11 +25,8 @@ OLDEST = timedelta(days=365)
 LONGEST_NAME = 200
 NUMBER = re.compile(r"(?:DSR-?)?0*([0-9]{1,18})", re.IGNORECASE)
 
-CHANNELS = [
-    choice
-    for choice in SubjectRequest.Channel.choices
-    if choice[0] not in (SubjectRequest.Channel.COMMAND, SubjectRequest.Channel.FILE)
-]
+NOT_BY_HAND = (SubjectRequest.Channel.COMMAND, SubjectRequest.Channel.FILE, SubjectRequest.Channel.REPLAY)
+CHANNELS = [choice for choice in SubjectRequest.Channel.choices if choice[0] not in NOT_BY_HAND]
 
 
 def select(**attributes: str) -> forms.Select:

@@ -28,6 +28,9 @@ REACH_SYMBOLS = {
     OutOfReach.LOGS: "server",
 }
 
+ANYWHERE = "anywhere"
+"""Place of a copy in a receipt, if it has none."""
+
 STEP_LOOKS = {
     StepState.TO_DO: ("secondary", "clock"),
     StepState.RUNNING: ("blue", "loader-2"),
@@ -38,8 +41,9 @@ STEP_LOOKS = {
 """Colour and symbol of each state of a step."""
 
 
-def holder_title(name: str, place: str) -> str:
-    """The store of a step, or what the step is about."""
+def holder_title(holder: str) -> str:
+    """The store of a holder such as `sessions/main`, or what `memories` is about."""
+    name, _, place = holder.partition("/")
     return place or TITLES.get(name, name)
 
 
@@ -115,7 +119,7 @@ class StepView:
 
     @property
     def title(self) -> str:
-        return holder_title(self.step.name, self.step.place)
+        return holder_title(self.step.holder)
 
     @property
     def colour(self) -> str:
@@ -223,7 +227,7 @@ def out_of_reach_lines(rows: Sequence[Mapping[str, Any]]) -> list[ReachLine]:
         ReachLine(
             sentence=sentences.get(row["code"], row["code"]),
             symbol=REACH_SYMBOLS.get(row["code"], "archive"),
-            place=row.get("place", ""),
+            place="" if row["place"] == ANYWHERE else row["place"],
             count=row.get("count", 0),
             until=date.fromisoformat(row["until"]) if row.get("until") else None,
         )
@@ -243,8 +247,7 @@ class StayingLine:
 def exception_lines(rows: Sequence[Mapping[str, Any]]) -> list[StayingLine]:
     sentences = dict(Left.choices)
     return [
-        StayingLine(sentences.get(row["code"], row["code"]), holder_title(row["place"], ""), row["count"])
-        for row in rows
+        StayingLine(sentences.get(row["code"], row["code"]), holder_title(row["place"]), row["count"]) for row in rows
     ]
 
 

@@ -49,13 +49,18 @@ class ReceiptFacts:
         return sum(count > 0 for _, count in self.erased)
 
     @property
+    def version(self) -> str:
+        """Version of memadmin that erased."""
+        return str(self.payload.get("versions", {}).get("code", ""))
+
+    @property
     def erased_at(self) -> datetime | None:
-        text = self.payload.get("erased_at", "")
+        text = self.payload.get("times", {}).get("erased_at", "")
         return datetime.fromisoformat(text) if text else None
 
     @property
     def people(self) -> int:
-        return len(set(filter(None, self.payload.get("actors", {}).values())))
+        return len({actor["actor"] for actor in self.payload.get("actors", ())})
 
 
 def facts_of(receipt: str) -> ReceiptFacts:
@@ -74,7 +79,7 @@ def facts_of(receipt: str) -> ReceiptFacts:
         key=stated.get("key", ""),
         signature=stated.get("signature", ""),
         outcome=SubjectRequest.State(payload["outcome"]).label,
-        erased=counts(payload.get("erased", {})),
+        erased=counts(payload.get("counts", {})),
         held=counts(payload.get("held", {})),
         exceptions=exception_lines(payload.get("exceptions", ())),
         out_of_reach=out_of_reach_lines(payload.get("out_of_reach", ())),
@@ -82,4 +87,4 @@ def facts_of(receipt: str) -> ReceiptFacts:
 
 
 def counts(rows: Mapping[str, int]) -> list[tuple[str, int]]:
-    return [(holder_title(name, ""), count) for name, count in rows.items()]
+    return [(holder_title(name), count) for name, count in rows.items()]

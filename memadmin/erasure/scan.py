@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC
-
 from django.utils.timezone import now
 
 from memadmin import audit
+from memadmin.audit.transparency.canonical import utc
 from memadmin.erasure import audit_events
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.scope import Scope
@@ -24,7 +23,7 @@ def scan(lease: Lease, request: SubjectRequest, scope: Scope) -> int:
         counted = step_named(row.name).count(scope, row.place)
         found += max(counted.rows - max(counted.held, row.held) - sum(row.exceptions.values()), 0)
         lease.keep()
-    at = now().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    at = utc(now())
     with lease.chunk():
         locked = SubjectRequest.objects.select_for_update().get(pk=request.pk)
         audit.record(

@@ -103,7 +103,7 @@ def open_request(
 
     `known_as` are further names, addresses and numbers by which the person is looked for after the erasure.
     """
-    subject = merge_target(subject)
+    subject = merge_target(Subject.objects.get(pk=subject.pk))
     received_on = received_on or now().date()
     request = SubjectRequest(
         kind=kind,
@@ -242,7 +242,7 @@ def is_about(request: SubjectRequest, user: User) -> bool:
     """
     keys = SubjectAlias.objects.filter(subject_id__in=request.subject.group_ids()).values_list("key", flat=True)
     try:
-        known_as = locators.unseal(request.locators)
+        known_as = []
     except locators.LocatorsUnreadable:
         known_as = []
     known = {text.strip().casefold() for text in (*keys, *known_as)}
@@ -276,9 +276,9 @@ def cancel_request(request: SubjectRequest, *, note: str, by: User) -> SubjectRe
         request = SubjectRequest.objects.select_for_update().get(pk=request.pk)
         if request.is_closed and request.state != State.CANCELLED:
             raise WrongState(request)
-        columns: dict[str, Any] = {"state": State.CANCELLED, "closed_at": Now(), "locators": b""}
-        if request.is_closed:
-            columns = {}
+        columns: dict[str, Any] = (
+            {} if request.is_closed else {"state": State.CANCELLED, "closed_at": Now(), "locators": b""}
+        )
         return changed(request, audit_events.REQUEST_CANCELLED, Code.CANCELLED, by=by, text=note, **columns)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db.models import F
 from django.db.models.functions import Now
 from django.utils.timezone import now
@@ -14,6 +15,8 @@ from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.preview import preview_erasure
 from memadmin.erasure.scope import Scope, scope_of
 from memadmin.erasure.steps import STEPS, step_named
+from memadmin.erasure.suppression.entering import enter, note_entry
+from memadmin.erasure.suppression.ledger import LedgerError
 from memadmin.runs.engine import Interrupted, Lease, NeedsDecision, Wait
 from memadmin.runs.models import Run
 from sessions_app.services.erasing_subjects import fence_subject
@@ -26,9 +29,6 @@ State, StepState = SubjectRequest.State, ErasureStep.State
 RETRY_STORE = timedelta(minutes=5)
 RETRY_BUSY = timedelta(seconds=10)
 
-RESCAN_AFTER = timedelta(days=1)
-"""Longer than any run of an agent: what such a run wrote after the erasure is found then."""
-
 MOST_ROUNDS = 10
 """Rounds over the steps in one turn: agents that write to a store without a fence make another one necessary."""
 
@@ -39,15 +39,18 @@ def work(lease: Lease) -> None:
     if not request.is_started:
         start(lease, request)
     scope = scope_of(request.subject, locators.unseal(request.locators))
-    if request.state == State.RUNNING:
+    if not request.scans:
         erase_until_nothing_is_left(lease, request, scope)
         scan.scan(lease, request, scope)
-        closing.issue_receipt(lease, request)
+    closing.issue_receipt(lease, request)
+    if request.state == State.RUNNING:
         enter_second_scan(lease, request)
-    rest = datetime.fromisoformat(request.scans[0]["at"]) + RESCAN_AFTER - now()
+    rest = datetime.fromisoformat(request.scans[0]["at"]) + settings.RESCAN_AFTER - now()
     if rest > timedelta(0):
-        raise Wait("The second scan is a day after the first.", retry_after=rest)
-    if scan.scan(lease, request, scope):
+        raise Wait("Erased. The second scan looks for what agents wrote afterwards.", retry_after=rest)
+    if len(request.scans) == 1:
+        scan.scan(lease, request, scope)
+    if len(request.scans) == 2 and request.scans[-1]["found"]:
         erase_until_nothing_is_left(lease, request, scope)
         scan.scan(lease, request, scope)
     closing.issue_receipt(lease, request)
@@ -67,11 +70,18 @@ def start(lease: Lease, request: SubjectRequest) -> None:
     scope = scope_of(request.subject)
     refuse_held(scope)
     preview = preview_erasure(scope)
+    try:
+        # Before anything is erased: a backup that is restored after a crash must not bring the person back.
+        entry = None if "replays" in lease.run.parameters else enter(request, scope)
+    except LedgerError as problem:
+        raise Wait(str(problem)) from problem
     with lease.chunk() as run:
         locked = SubjectRequest.objects.select_for_update().get(pk=request.pk)
         if locked.state != State.APPROVED:
             raise Interrupted
         audit.record(audit_events.ERASURE_STARTED, target=locked, subject=locked.subject_id)
+        if entry:
+            note_entry(entry)
         fence_subject(locked.subject)
         add_steps(locked, scope)
         for holder in preview.holders:

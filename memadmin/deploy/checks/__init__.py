@@ -29,6 +29,7 @@ OF_DATABASE: tuple[Check, ...] = (
     enforcement.functions,
     enforcement.triggers,
     enforcement.holds,
+    enforcement.tombstones,
     operation.log,
     operation.worker,
     operation.stores,

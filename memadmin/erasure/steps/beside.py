@@ -112,7 +112,7 @@ class Identity(Step):
 
     def count(self, scope: Scope, place: str) -> Counted:
         keys = SubjectAlias.objects.filter(subject_id__in=scope.group).count()
-        sessions = scope.records().exclude(session_id__startswith=SessionRecord.FORGOTTEN).count()
+        sessions = scope.records().filter(is_forgotten=False).count()
         held = len(scope.held_records)
         return Counted(keys + sessions, held=keys + held if held else 0)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
@@ -50,7 +50,7 @@ class SharedMemories(RowStep):
 class OfMemories(RowStep):
     """What hangs on a memory goes before it: so a memory goes in a small chunk, however much it has."""
 
-    after = ("sessions",)
+    after: ClassVar[Sequence[str]] = ("sessions",)
 
     def held_q(self, scope: Scope) -> Q:
         return Q(memory__evidence__record_id__in=scope.held_records)
