@@ -62,8 +62,11 @@ def work(lease: Lease) -> None:
 def start(lease: Lease, request: SubjectRequest) -> None:
     """The fence, the steps, and the event: committed together before anything is erased.
 
-    Raises NeedsDecision while a hold covers the subject.
+    Raises Wait while the request can still be cancelled, and NeedsDecision while a hold covers the subject.
     """
+    if request.starts_at and (rest := request.starts_at - now()) > timedelta(0):
+        # A person can let a waiting run continue at any time.
+        raise Wait("The time to cancel is not over.", retry_after=rest)
     scope = scope_of(request.subject)
     refuse_held(scope)
     preview = preview_erasure(scope)
