@@ -34,8 +34,9 @@ def exceptions_of(request: SubjectRequest) -> list[dict[str, Any]]:
         if row.state == StepState.LEFT_OUT:
             found.append({"code": Left.LEFT_OUT.value, "place": place, "count": max(row.expected - row.erased, 0)})
         found += [{"code": code, "place": place, "count": count} for code, count in sorted(row.exceptions.items())]
-    if request.scans and request.scans[-1]["found"]:
-        found.append({"code": Left.STILL_FOUND.value, "place": "scan", "count": request.scans[-1]["found"]})
+    for place in request.scans[-1].get("places", ()) if request.scans else ():
+        code = place["code"] or Left.STILL_FOUND.value
+        found.append({"code": code, "place": place["place"], "count": place["found"]})
     return found
 
 

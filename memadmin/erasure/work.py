@@ -10,10 +10,14 @@ from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.erasure import audit_events, closing, locators, scan
+from memadmin.erasure.mails import mail_handlers
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.preview import preview_erasure
+from memadmin.erasure.scan.sessions import erase_strays
+from memadmin.erasure.scan.variants import Finder
 from memadmin.erasure.scope import Scope, scope_of
 from memadmin.erasure.steps import STEPS, step_named
+from memadmin.erasure.vacuum import vacuum_touched
 from memadmin.runs.engine import Interrupted, Lease, NeedsDecision, Wait
 from memadmin.runs.models import Run
 from sessions_app.services.erasing_subjects import fence_subject
@@ -29,6 +33,12 @@ RETRY_BUSY = timedelta(seconds=10)
 RESCAN_AFTER = timedelta(days=1)
 """Longer than any run of an agent: what such a run wrote after the erasure is found then."""
 
+ALERT, ERASED_AT = "alert", "erased_at"
+"""Keys of the run's cursor: a mail that is to be sent, and the time of the scan that found nothing."""
+
+MOST_SCANS = 5
+"""Scans in one turn that find something to erase."""
+
 MOST_ROUNDS = 10
 """Rounds over the steps in one turn: agents that write to a store without a fence make another one necessary."""
 
@@ -39,18 +49,58 @@ def work(lease: Lease) -> None:
     if not request.is_started:
         start(lease, request)
     scope = scope_of(request.subject, locators.unseal(request.locators))
+    send_alert(lease, request)
     if request.state == State.RUNNING:
-        erase_until_nothing_is_left(lease, request, scope)
-        scan.scan(lease, request, scope)
+        erase_and_scan(lease, request, scope)
         closing.issue_receipt(lease, request)
         enter_second_scan(lease, request)
-    rest = datetime.fromisoformat(request.scans[0]["at"]) + RESCAN_AFTER - now()
+    erased_at = datetime.fromisoformat(lease.run.cursor.get(ERASED_AT) or request.scans[0]["at"])
+    rest = erased_at + RESCAN_AFTER - now()
     if rest > timedelta(0):
         raise Wait("The second scan is a day after the first.", retry_after=rest)
     if scan.scan(lease, request, scope):
-        erase_until_nothing_is_left(lease, request, scope)
-        scan.scan(lease, request, scope)
+        reopen(lease, request)
+        send_alert(lease, request)
+        erase_and_scan(lease, request, scope)
+        closing.issue_receipt(lease, request)
+        enter_second_scan(lease, request)
+        raise Wait(
+            "The second scan found data, which was erased. It is repeated a day later.", retry_after=RESCAN_AFTER
+        )
     closing.issue_receipt(lease, request)
+
+
+def erase_and_scan(lease: Lease, request: SubjectRequest, scope: Scope) -> None:
+    """Erases until a scan finds nothing that can be erased. Raises Wait as the steps and the scan do."""
+    finder = Finder(scope.texts)
+    for _ in range(MOST_SCANS):
+        if scan.KEY not in lease.run.cursor:
+            erase_until_nothing_is_left(lease, request, scope)
+            vacuum_touched(lease, request)
+        if not scan.scan(lease, request, scope):
+            return
+        erase_strays(lease, request, scope, finder)
+    raise Wait("Agents keep writing to a store without a fence. The erasure continues.", retry_after=RETRY_STORE)
+
+
+def reopen(lease: Lease, request: SubjectRequest) -> None:
+    """The case goes on as before its first scan; who handles requests is told."""
+    with lease.chunk() as run:
+        audit.record(audit_events.REQUEST_REOPENED, target=request, subject=request.subject_id)
+        request.note(RequestNote.Code.REOPENED)
+        SubjectRequest.objects.filter(pk=request.pk).update(state=State.RUNNING)
+        run.cursor = {**run.cursor, ALERT: True}
+    request.refresh_from_db()
+
+
+def send_alert(lease: Lease, request: SubjectRequest) -> None:
+    """Mails what `reopen` noted; what a mail server refuses is sent at the next turn of the run."""
+    if not lease.run.cursor.get(ALERT):
+        return
+    sentence = f"A scan found data of the erased person. {request} was opened again, and the data is erased. Its page:"
+    if mail_handlers(request, title=f"{request} was opened again", sentence=sentence):
+        with lease.chunk() as run:
+            run.cursor = {key: value for key, value in run.cursor.items() if key != ALERT}
 
 
 # --- start ------------------------------------------------------------------------------------------------------------
@@ -197,6 +247,7 @@ def open_again(lease: Lease, request: SubjectRequest, scope: Scope) -> bool:
 
 
 def enter_second_scan(lease: Lease, request: SubjectRequest) -> None:
-    with lease.chunk():
+    with lease.chunk() as run:
+        run.cursor = {**run.cursor, ERASED_AT: request.scans[-1]["at"]}
         SubjectRequest.objects.filter(pk=request.pk).update(state=State.SCANNING)
     request.refresh_from_db()
