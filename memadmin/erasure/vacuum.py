@@ -11,7 +11,7 @@ from memadmin.erasure.exceptions import OutOfReach
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.erasure.scan.sessions import stores_here
 from memadmin.runs.engine import Lease
-from sessions_app.stores.sql_text import table_identifier
+from sessions_app.stores.sqlalchemy.postgres import table_identifier
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from memadmin.erasure import audit_events, closing, locators, scan
 from memadmin.erasure.mails import mail_handlers
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.preview import preview_erasure
+from memadmin.erasure.scan.progress import KEY as SCAN_PROGRESS
 from memadmin.erasure.scan.sessions import erase_strays
-from memadmin.erasure.scan.variants import Finder
 from memadmin.erasure.scope import Scope, scope_of
 from memadmin.erasure.steps import STEPS, step_named
 from memadmin.erasure.vacuum import vacuum_touched
@@ -51,7 +51,8 @@ def work(lease: Lease) -> None:
     scope = scope_of(request.subject, locators.unseal(request.locators))
     send_alert(lease, request)
     if request.state == State.RUNNING:
-        erase_and_scan(lease, request, scope)
+        # An interrupted round begins anew, with what the last scan found.
+        erase_and_scan(lease, request, scope, found=bool(request.scans and request.scans[-1]["found"]))
         closing.issue_receipt(lease, request)
         enter_second_scan(lease, request)
     erased_at = datetime.fromisoformat(lease.run.cursor.get(ERASED_AT) or request.scans[0]["at"])
@@ -61,7 +62,7 @@ def work(lease: Lease) -> None:
     if scan.scan(lease, request, scope):
         reopen(lease, request)
         send_alert(lease, request)
-        erase_and_scan(lease, request, scope)
+        erase_and_scan(lease, request, scope, found=True)
         closing.issue_receipt(lease, request)
         enter_second_scan(lease, request)
         raise Wait(
@@ -70,16 +71,21 @@ def work(lease: Lease) -> None:
     closing.issue_receipt(lease, request)
 
 
-def erase_and_scan(lease: Lease, request: SubjectRequest, scope: Scope) -> None:
-    """Erases until a scan finds nothing that can be erased. Raises Wait as the steps and the scan do."""
-    finder = Finder(scope.texts)
+def erase_and_scan(lease: Lease, request: SubjectRequest, scope: Scope, *, found: bool = False) -> None:
+    """Erases until a scan finds nothing that can be erased; `found`: one has found something already.
+
+    Raises Wait as the steps and the scan do.
+    """
     for _ in range(MOST_SCANS):
-        if scan.KEY not in lease.run.cursor:
+        # A scan that was interrupted goes on.
+        if SCAN_PROGRESS not in lease.run.cursor:
+            if found:
+                erase_strays(lease, request, scope)
             erase_until_nothing_is_left(lease, request, scope)
             vacuum_touched(lease, request)
-        if not scan.scan(lease, request, scope):
+        found = bool(scan.scan(lease, request, scope))
+        if not found:
             return
-        erase_strays(lease, request, scope, finder)
     raise Wait("Agents keep writing to a store without a fence. The erasure continues.", retry_after=RETRY_STORE)
 
 

@@ -99,13 +99,13 @@ def search(scope: Scope, progress: Progress, *, left_out: Collection[str]) -> No
     try:
         agents = sessions.agents_tables(scope, finder)
         tables.search_tables(finder, progress, own_subjects=scope.group, agents=agents)
-        files.search_files(finder, progress)
-        sessions.search_stores(scope, finder, progress, left_out=list(left_out))
-    except tables.TableLocked as problem:
-        raise Wait(str(problem), retry_after=RETRY_BUSY) from problem
-    except sessions.StoreAway as problem:
-        is_busy = isinstance(problem.problem, SessionBusy)
-        raise Wait(str(problem), retry_after=RETRY_BUSY if is_busy else RETRY_STORE) from problem
+    except tables.TableLocked as locked:
+        raise Wait(str(locked), retry_after=RETRY_BUSY) from locked
+    away = sessions.search_stores(scope, finder, progress, left_out=left_out)
+    files.search_files(finder, progress, later=away)
+    for name, problem in away.items():
+        retry_after = RETRY_BUSY if isinstance(problem, SessionBusy) else RETRY_STORE
+        raise Wait(f"The store {name} does not respond: the scan waits for it.", retry_after=retry_after)
 
 
 def recount(lease: Lease, request: SubjectRequest, scope: Scope, progress: Progress) -> None:

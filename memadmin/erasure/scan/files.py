@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from django.conf import settings
@@ -24,11 +24,11 @@ NOT_OURS = ("postgres", "static")
 """Folders of the data folder that are not searched: the database by its tables, and files of the program."""
 
 
-def search_files(finder: Finder, progress: Progress) -> None:
-    """Searches every file that is not done. What cannot be read is noted."""
-    for place, paths in places(progress):
+def search_files(finder: Finder, progress: Progress, *, later: Collection[str] = ()) -> None:
+    """Searches every file that is not done, but those of the stores named in `later`. What cannot be read is noted."""
+    for place, paths in places():
         part = f"files {place}"
-        if progress.is_done(part):
+        if progress.is_done(part) or place in later:
             continue
         # Hits of a store's items were counted already, and have the same bytes.
         is_counted = any(row["place"] == place for row in progress.state["places"])
@@ -46,7 +46,7 @@ def search_files(finder: Finder, progress: Progress) -> None:
         progress.finish(part)
 
 
-def places(progress: Progress) -> Iterator[tuple[str, list[Path]]]:
+def places() -> Iterator[tuple[str, list[Path]]]:
     """Names of places with their files."""
     yield "data folder", sorted(own_files(settings.DATA_DIR))
     for store in SessionStore.objects.order_by("name"):

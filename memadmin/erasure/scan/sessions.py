@@ -6,7 +6,7 @@ if a pattern of its store reads one of them from it, and it has no record of som
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ from sessions_app.registry import MAIN_KIND
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, SessionUnreadable, StoreUnavailable
-from sessions_app.stores.sql_text import table_identifier
+from sessions_app.stores.sqlalchemy.postgres import table_identifier
 
 PAGE_SESSIONS = 200
 
@@ -98,9 +98,11 @@ def is_here(store: SessionStore) -> bool:
     return store.kind == MAIN_KIND
 
 
-def search_stores(scope: Scope, finder: Finder, progress: Progress, *, left_out: Sequence[str] = ()) -> None:
-    """Searches every store that is not done. Raises StoreAway after all others."""
-    away: list[StoreAway] = []
+def search_stores(
+    scope: Scope, finder: Finder, progress: Progress, *, left_out: Collection[str]
+) -> dict[str, StoreUnavailable]:
+    """Searches every store that is not done; returns those that do not respond, with their problems."""
+    away: dict[str, StoreUnavailable] = {}
     for store in SessionStore.objects.order_by("name"):
         part = f"store {store.name}"
         if progress.is_done(part):
@@ -111,19 +113,10 @@ def search_stores(scope: Scope, finder: Finder, progress: Progress, *, left_out:
             try:
                 search_store(store, scope, finder, progress, part)
             except StoreUnavailable as problem:
-                away.append(StoreAway(store.name, problem))
+                away[store.name] = problem
                 continue
         progress.finish(part)
-    if away:
-        raise away[0]
-
-
-class StoreAway(Exception):
-    """A store could not be searched."""
-
-    def __init__(self, name: str, problem: StoreUnavailable) -> None:
-        super().__init__(f"The store {name} does not respond: the scan waits for it.")
-        self.problem = problem
+    return away
 
 
 def search_store(store: SessionStore, scope: Scope, finder: Finder, progress: Progress, part: str) -> None:
@@ -177,12 +170,12 @@ def session_pages(store: SessionStore, cursor: str) -> Iterator[tuple[list[str],
             records = records.filter(session_id__gt=page_ids[-1])
 
 
-def erase_strays(lease: Lease, request: SubjectRequest, scope: Scope, finder: Finder) -> None:
+def erase_strays(lease: Lease, request: SubjectRequest, scope: Scope) -> None:
     """Erases sessions that are the person's and that no record leads to, as `Sessions` erases the others.
 
     Raises StoreUnavailable, and what the lease raises.
     """
-    left_out = left_out_of(request)
+    left_out, finder = left_out_of(request), Finder(scope.texts)
     for store in SessionStore.objects.exclude(name__in=left_out).order_by("name"):
         backend, owners = backend_for(store), Owners(scope, store, finder)
         if Capability.ERASE_SESSIONS not in backend.capabilities:
@@ -210,10 +203,18 @@ def erase_stray(lease: Lease, request: SubjectRequest, store: SessionStore, sess
             ErasureStep.objects.filter(request=request, name="sessions", place=store.name).update(
                 erased=F("erased") + deleted.count, changed_at=Now()
             )
+        if not deleted.left:
+            forget(store, session_id)
         return deleted.count if deleted.left else 0
 
     with suppress(DeletionRefused):
         lease.in_chunks(erase)
+
+
+def forget(store: SessionStore, session_id: str) -> None:
+    """Takes the id out of the record with which the store has marked the session as erased."""
+    for record in SessionRecord.objects.filter(store=store, session_id=session_id, erased_at__isnull=False):
+        SessionRecord.objects.filter(pk=record.pk).update(session_id=f"{SessionRecord.FORGOTTEN}{record.pk}", labels=[])
 
 
 def left_out_of(request: SubjectRequest) -> list[str]:

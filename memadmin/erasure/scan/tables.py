@@ -40,8 +40,7 @@ OF_THE_CASE = ("erasure_subjectrequest", "erasure_requestnote", "erasure_erasure
 until it is closed; both are destroyed then."""
 
 COLUMNS = """
-SELECT n.nspname, c.relname, c.oid, pg_relation_size(c.oid) / current_setting('block_size')::int,
-       has_table_privilege(c.oid, 'SELECT'),
+SELECT n.nspname, c.relname, c.oid, has_table_privilege(c.oid, 'SELECT'),
        array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE has_column_privilege(c.oid, a.attnum, 'SELECT')),
        array_agg(t.typname::text ORDER BY a.attnum) FILTER (WHERE has_column_privilege(c.oid, a.attnum, 'SELECT')),
        count(*) FILTER (WHERE NOT has_column_privilege(c.oid, a.attnum, 'SELECT')),
@@ -80,7 +79,6 @@ class Table:
     schema: str
     name: str
     oid: int
-    pages: int
     is_readable: bool
     """Whether we may read all of it; otherwise the columns that we may read are read at once."""
     columns: Sequence[str]
@@ -114,8 +112,8 @@ def tables() -> list[Table]:
     with connection.cursor() as cursor:
         cursor.execute(COLUMNS)
         found = [
-            Table(*row[:5], columns=row[5] or [], types=row[6] or [], hidden=row[7], has_subject=row[8])
-            for row in cursor.fetchall()
+            Table(schema, name, oid, is_readable, columns or [], types or [], hidden, has_subject)
+            for schema, name, oid, is_readable, columns, types, hidden, has_subject in cursor.fetchall()
         ]
     return [table for table in found if (table.schema, table.name) not in {("public", name) for name in OF_THE_CASE}]
 
