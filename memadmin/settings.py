@@ -142,6 +142,10 @@ SEARCH_SCAN_SECONDS = environment.positive_integer("MEMADMIN_SEARCH_SCAN_SECONDS
 
 # Requests of people: time to cancel an approved erasure, and how long backups keep what was erased.
 CANCEL_WINDOW = timedelta(minutes=environment.positive_integer("MEMADMIN_CANCEL_MINUTES"))
+SUPPRESSION_LEDGER = environment.anchor_path(
+    "MEMADMIN_SUPPRESSION_LEDGER", DATA_DIR / "suppressions.jsonl" if SIGNING_KEY_KEPT else None
+)
+RESCAN_AFTER = timedelta(minutes=environment.positive_integer("MEMADMIN_RESCAN_MINUTES"))
 BACKUP_DAYS = environment.positive_integer("MEMADMIN_BACKUP_DAYS")
 
 # Embedder of memories. Agents use the same one, or find by words alone.
@@ -196,6 +200,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "memadmin.audit.log.middleware.AuditMiddleware",
+    "memadmin.erasure.middleware.RefuseRestoredDatabase",
     "memadmin.accounts.middleware.SessionLimits",
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",

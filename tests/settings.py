@@ -11,6 +11,9 @@ SIGNING_KEY = bytes(range(32))
 ANCHOR_PATH = None
 ANCHOR_URL = ANCHOR_TOKEN = ANCHOR_BUCKET = ""
 
+# Tests of restored databases have a ledger of their own.
+SUPPRESSION_LEDGER = None
+
 # Nobody outside is told of the queues of tests.
 DIGEST_URL, DIGEST_SECRET, DIGEST_TO = "", b"", []
 

@@ -4,3 +4,13 @@ from django.apps import AppConfig
 class ErasureConfig(AppConfig):
     name = "memadmin.erasure"
     label = "erasure"
+
+    def ready(self) -> None:
+        from memadmin.erasure.suppression.entering import reason_not_to_serve
+        from memadmin.web.health import also_check
+
+        def reasons() -> list[str]:
+            reason = reason_not_to_serve()
+            return [reason] if reason else []
+
+        also_check(reasons)

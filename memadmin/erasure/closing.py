@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import re
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db.models import Sum
@@ -13,13 +15,17 @@ import memadmin
 from memadmin import audit
 from memadmin.audit.models import ActorKind, AuditActor
 from memadmin.audit.transparency import receipts
+from memadmin.audit.transparency.canonical import utc
+from memadmin.audit.transparency.keys import NoSigningKey
 from memadmin.erasure import audit_events
-from memadmin.erasure.exceptions import Left
+from memadmin.erasure.exceptions import Left, OutOfReach
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.runs.engine import Lease, Wait
 from memadmin.runs.models import Run
 
 State, StepState = SubjectRequest.State, ErasureStep.State
+
+DATA_MAP_VERSION = "1"
 
 WAIT_FOR_SEQUENCER = timedelta(seconds=5)
 
@@ -28,16 +34,21 @@ def exceptions_of(request: SubjectRequest) -> list[dict[str, Any]]:
     """What stays, in the order of the steps: code, place and number of rows. One query."""
     found: list[dict[str, Any]] = []
     for row in ErasureStep.objects.filter(request=request):
-        place = row.place or row.name
         if row.held:
-            found.append({"code": Left.HELD.value, "place": place, "count": row.held})
+            found.append({"code": Left.HELD.value, "place": row.holder, "count": row.held})
         if row.state == StepState.LEFT_OUT:
-            found.append({"code": Left.LEFT_OUT.value, "place": place, "count": max(row.expected - row.erased, 0)})
-        found += [{"code": code, "place": place, "count": count} for code, count in sorted(row.exceptions.items())]
-    for place in request.scans[-1].get("places", ()) if request.scans else ():
-        code = place["code"] or Left.STILL_FOUND.value
-        found.append({"code": code, "place": place["place"], "count": place["found"]})
+            left = max(row.expected - row.erased, 0)
+            found.append({"code": Left.LEFT_OUT.value, "place": row.holder, "count": left})
+        found += [{"code": code, "place": row.holder, "count": count} for code, count in sorted(row.exceptions.items())]
+    for row in request.scans[-1].get("places", ()) if request.scans else ():
+        code = row["code"] or Left.STILL_FOUND.value
+        found.append({"code": code, "place": scan_holder(row["place"]), "count": row["found"]})
     return found
+
+
+def scan_holder(place: str) -> str:
+    """Name in receipts of a place at which a scan has found something, such as `scan/agent_messages.message_data`."""
+    return "scan/" + re.sub("[^A-Za-z0-9_.-]", "_", place)[:64]
 
 
 def outcome_of(request: SubjectRequest) -> SubjectRequest.State:
@@ -45,40 +56,42 @@ def outcome_of(request: SubjectRequest) -> SubjectRequest.State:
 
 
 def payload_of(request: SubjectRequest) -> dict[str, Any]:
-    """What the receipt states: ids, counts, codes and times, and no personal data."""
-    erased: dict[str, int] = {}
-    held: dict[str, int] = {}
-    for row in ErasureStep.objects.filter(request=request):
-        erased[row.place or row.name] = row.erased
-        if row.held:
-            held[row.place or row.name] = row.held
+    """What the receipt states: ids, counts, codes and times, and no personal data; `receipts` checks its form."""
+    steps = list(ErasureStep.objects.filter(request=request))
     people = {"requester": request.requested_by, "approver": request.approved_by}
+    times = {
+        "received_on": request.received_on.isoformat(),
+        "due_on": request.due_on.isoformat(),
+        "approved_at": request.approved_at and utc(request.approved_at),
+        "started_at": request.started_at and utc(request.started_at),
+        "erased_at": request.scans[0]["at"],
+    }
+    out_of_reach = request.preview.get("out_of_reach", [])
     return {
         "request": str(request.id),
         "number": request.number,
         "kind": request.kind,
         "outcome": outcome_of(request).value,
         "subject": str(request.subject_id),
-        "received_on": request.received_on.isoformat(),
-        "approved_at": instant(request.approved_at),
-        "started_at": instant(request.started_at),
-        "erased_at": request.scans[0]["at"],
-        "actors": {role: actor_ref(user) for role, user in people.items() if user},
-        "erased": erased,
-        "held": held,
+        "times": {name: at for name, at in times.items() if at},
+        "actors": [{"role": role, "actor": ref} for role, user in people.items() if (ref := actor_ref(user))],
+        "counts": {step.holder: step.erased for step in steps},
+        "held": {step.holder: step.held for step in steps if step.held},
         "exceptions": exceptions_of(request),
-        "out_of_reach": request.preview.get("out_of_reach", []),
-        "scans": [{key: scan[key] for key in ("at", "rows", "found")} for scan in request.scans],
-        "code_version": memadmin.__version__,
+        "out_of_reach": [
+            {"code": row["code"], "place": row["place"] or "anywhere", "until": row["until"] or None}
+            for row in out_of_reach
+        ],
+        "scans": [{"at": scan["at"], "rows_read": scan["rows"], "found": scan["found"]} for scan in request.scans],
+        "versions": {"code": memadmin.__version__, "data_map": DATA_MAP_VERSION, "policy": None},
+        "backups_until": next((row["until"] for row in out_of_reach if row["code"] == OutOfReach.BACKUPS), None),
     }
 
 
-def instant(at: datetime | None) -> str:
-    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z") if at else ""
-
-
-def actor_ref(user: User) -> str:
-    """Id of a person in the log; empty if the person's name was erased there."""
+def actor_ref(user: User | None) -> str:
+    """Id of a person in the log; empty if there was none, or the person's name was erased there."""
+    if user is None:
+        return ""
     ref = AuditActor.objects.filter(kind=ActorKind.PERSON, user_id=user.pk).values_list("ref", flat=True).first()
     return str(ref or "")
 
@@ -96,16 +109,18 @@ def issue_receipt(lease: Lease, request: SubjectRequest) -> None:
                 subject=request.subject_id,
                 shown=[receipts.id_of(payload)],
                 counters={
-                    "rows": sum(payload["erased"].values()),
+                    "rows": sum(payload["counts"].values()),
                     "held": sum(payload["held"].values()),
                     "exceptions": len(payload["exceptions"]),
                 },
             )
             run.cursor = {**run.cursor, "payload": payload, "event": str(event), "scans": len(request.scans)}
     try:
-        receipt = receipts.issue(lease.run.cursor["payload"], event=lease.run.cursor["event"])
-    except receipts.CannotIssue as problem:
-        raise Wait(f"The receipt waits: {problem}", retry_after=WAIT_FOR_SEQUENCER) from problem
+        receipt = receipts.issue(lease.run.cursor["payload"], event=UUID(lease.run.cursor["event"]))
+    except receipts.NotYetSequenced as problem:
+        raise Wait(str(problem), retry_after=WAIT_FOR_SEQUENCER) from problem
+    except NoSigningKey as problem:
+        raise Wait(str(problem)) from problem
     with lease.chunk() as run:
         run.exceptions = []
         for row in exceptions_of(request):

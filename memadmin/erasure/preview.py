@@ -26,6 +26,11 @@ class Holder:
     counted: Counted
 
     @property
+    def holder(self) -> str:
+        """Name in receipts and reports: `memories`, `sessions/main`."""
+        return f"{self.name}/{self.place}" if self.place else self.name
+
+    @property
     def title(self) -> str:
         return self.place or step_named(self.name).title
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db.models import F
 from django.db.models.functions import Now
 from django.utils.timezone import now
@@ -17,6 +18,9 @@ from memadmin.erasure.scan.progress import KEY as SCAN_PROGRESS
 from memadmin.erasure.scan.sessions import erase_strays
 from memadmin.erasure.scope import Scope, scope_of
 from memadmin.erasure.steps import STEPS, step_named
+from memadmin.erasure.suppression.entering import enter, note_entry
+from memadmin.erasure.suppression.ledger import LedgerError
+from memadmin.erasure.vacuum import KEY as VACUUMED
 from memadmin.erasure.vacuum import vacuum_touched
 from memadmin.runs.engine import Interrupted, Lease, NeedsDecision, Wait
 from memadmin.runs.models import Run
@@ -30,11 +34,8 @@ State, StepState = SubjectRequest.State, ErasureStep.State
 RETRY_STORE = timedelta(minutes=5)
 RETRY_BUSY = timedelta(seconds=10)
 
-RESCAN_AFTER = timedelta(days=1)
-"""Longer than any run of an agent: what such a run wrote after the erasure is found then."""
-
-ALERT, ERASED_AT = "alert", "erased_at"
-"""Keys of the run's cursor: a mail that is to be sent, and the time of the scan that found nothing."""
+ALERT, CLEAN = "alert", "clean"
+"""Keys of the run's cursor: a mail that is to be sent; the number of scans when one found nothing more to erase."""
 
 MOST_SCANS = 5
 """Scans in one turn that find something to erase."""
@@ -50,41 +51,40 @@ def work(lease: Lease) -> None:
         start(lease, request)
     scope = scope_of(request.subject, locators.unseal(request.locators))
     send_alert(lease, request)
+    if CLEAN not in lease.run.cursor:
+        erase_and_scan(lease, request, scope)
+    closing.issue_receipt(lease, request)
     if request.state == State.RUNNING:
-        # An interrupted round begins anew, with what the last scan found.
-        erase_and_scan(lease, request, scope, found=bool(request.scans and request.scans[-1]["found"]))
-        closing.issue_receipt(lease, request)
         enter_second_scan(lease, request)
-    erased_at = datetime.fromisoformat(lease.run.cursor.get(ERASED_AT) or request.scans[0]["at"])
-    rest = erased_at + RESCAN_AFTER - now()
+    clean = lease.run.cursor[CLEAN]
+    rest = datetime.fromisoformat(request.scans[clean - 1]["at"]) + settings.RESCAN_AFTER - now()
     if rest > timedelta(0):
-        raise Wait("The second scan is a day after the first.", retry_after=rest)
-    if scan.scan(lease, request, scope):
+        raise Wait("Erased. The second scan looks for what agents wrote afterwards.", retry_after=rest)
+    if len(request.scans) == clean:
+        scan.scan(lease, request, scope)
+    if scan.last_erasable(request):
         reopen(lease, request)
         send_alert(lease, request)
-        erase_and_scan(lease, request, scope, found=True)
+        erase_and_scan(lease, request, scope)
         closing.issue_receipt(lease, request)
         enter_second_scan(lease, request)
-        raise Wait(
-            "The second scan found data, which was erased. It is repeated a day later.", retry_after=RESCAN_AFTER
-        )
+        # An agent writes still, or again: only a scan a day later shows that it has stopped.
+        raise Wait("The second scan found data. It is erased, and looked for again.", retry_after=settings.RESCAN_AFTER)
     closing.issue_receipt(lease, request)
 
 
-def erase_and_scan(lease: Lease, request: SubjectRequest, scope: Scope, *, found: bool = False) -> None:
-    """Erases until a scan finds nothing that can be erased; `found`: one has found something already.
-
-    Raises Wait as the steps and the scan do.
-    """
+def erase_and_scan(lease: Lease, request: SubjectRequest, scope: Scope) -> None:
+    """Erases until a scan finds nothing that can be erased. Raises Wait as the steps and the scan do."""
     for _ in range(MOST_SCANS):
         # A scan that was interrupted goes on.
         if SCAN_PROGRESS not in lease.run.cursor:
-            if found:
+            if scan.last_erasable(request):
                 erase_strays(lease, request, scope)
             erase_until_nothing_is_left(lease, request, scope)
             vacuum_touched(lease, request)
-        found = bool(scan.scan(lease, request, scope))
-        if not found:
+        if not scan.scan(lease, request, scope):
+            with lease.chunk() as run:
+                run.cursor = {**run.cursor, CLEAN: len(request.scans)}
             return
     raise Wait("Agents keep writing to a store without a fence. The erasure continues.", retry_after=RETRY_STORE)
 
@@ -95,7 +95,7 @@ def reopen(lease: Lease, request: SubjectRequest) -> None:
         audit.record(audit_events.REQUEST_REOPENED, target=request, subject=request.subject_id)
         request.note(RequestNote.Code.REOPENED)
         SubjectRequest.objects.filter(pk=request.pk).update(state=State.RUNNING)
-        run.cursor = {**run.cursor, ALERT: True}
+        run.cursor = {key: value for key, value in run.cursor.items() if key not in (CLEAN, VACUUMED)} | {ALERT: True}
     request.refresh_from_db()
 
 
@@ -120,11 +120,18 @@ def start(lease: Lease, request: SubjectRequest) -> None:
     scope = scope_of(request.subject)
     refuse_held(scope)
     preview = preview_erasure(scope)
+    try:
+        # Before anything is erased: a backup that is restored after a crash must not bring the person back.
+        entry = None if "replays" in lease.run.parameters else enter(request, scope)
+    except LedgerError as problem:
+        raise Wait(str(problem)) from problem
     with lease.chunk() as run:
         locked = SubjectRequest.objects.select_for_update().get(pk=request.pk)
         if locked.state != State.APPROVED:
             raise Interrupted
         audit.record(audit_events.ERASURE_STARTED, target=locked, subject=locked.subject_id)
+        if entry:
+            note_entry(entry)
         fence_subject(locked.subject)
         add_steps(locked, scope)
         for holder in preview.holders:
@@ -253,7 +260,6 @@ def open_again(lease: Lease, request: SubjectRequest, scope: Scope) -> bool:
 
 
 def enter_second_scan(lease: Lease, request: SubjectRequest) -> None:
-    with lease.chunk() as run:
-        run.cursor = {**run.cursor, ERASED_AT: request.scans[-1]["at"]}
+    with lease.chunk():
         SubjectRequest.objects.filter(pk=request.pk).update(state=State.SCANNING)
     request.refresh_from_db()

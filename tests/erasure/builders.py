@@ -6,8 +6,11 @@ from datetime import timedelta
 
 from django.contrib.auth.models import User
 
+from memadmin.audit.transparency.sequencer import Sequencer
 from memadmin.erasure import services
 from memadmin.erasure.models import SubjectRequest
+from memadmin.runs.engine import carry_on
+from memadmin.runs.models import Run
 from sessions_app.models import Subject
 
 Kind, Channel = SubjectRequest.Kind, SubjectRequest.Channel
@@ -30,3 +33,15 @@ def approved(subject: Subject, *, by: User, second: User, **columns: object) -> 
     request = awaiting(subject, by=by, **columns)
     key = subject.aliases.get(is_primary=True).key
     return services.approve_request(request, by=second, typed_key=key, window=timedelta(0))
+
+
+def work_off(request: SubjectRequest) -> Run:
+    """Works on the erasure until it is scanned and has its receipt, or waits for something else than the log."""
+    assert request.run is not None, "it is approved"
+    run = carry_on(request.run)
+    if run.cursor.get("event"):
+        Sequencer().step(is_last=True)
+        Run.objects.filter(pk=run.pk, state=Run.State.WAITING).update(retry_at=None)
+        run = carry_on(run)
+    request.refresh_from_db()
+    return run

@@ -8,14 +8,13 @@ import pytest
 from django.contrib.auth.models import User
 
 from memadmin.erasure.models import ErasureStep, SubjectRequest
-from memadmin.runs import engine
 from memadmin.runs.models import Run
 from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Signal
 from sessions_app.models import SessionRecord, SubjectAlias
 from sessions_app.services.sessions import attach_sessions
 from tests.agents import add_items, attach_main_store, value_of
 from tests.builders import make_subject
-from tests.erasure.builders import approved
+from tests.erasure.builders import approved, work_off
 from tests.memories.builders import approved as approved_memory
 from tests.people import person
 
@@ -45,7 +44,7 @@ def test_everything_about_the_person_goes_and_nothing_else(agent_tables: None, o
     RecalledMemory.objects.create(recall=recall, memory=memory, version=1, place=1)
     request = approved(subject, by=officer, second=second)
 
-    run = engine.carry_on(request.run)
+    run = work_off(request)
 
     request.refresh_from_db()
     assert (run.state, request.state) == (Run.State.WAITING, State.SCANNING), run.reason
@@ -60,5 +59,5 @@ def test_everything_about_the_person_goes_and_nothing_else(agent_tables: None, o
     assert steps["memories", ""] == (1, 1)
     receipt = json.loads(request.receipt)["payload"]
     assert receipt["outcome"] == "complete"
-    assert receipt["erased"]["main"] == 60
+    assert receipt["counts"]["sessions/main"] == 60
     assert "ada-1" not in request.receipt

@@ -13,9 +13,10 @@ from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.core import mail
 from django.db import connection
+from django.test import override_settings
 
 from memadmin.audit.models import AuditEvent
-from memadmin.erasure import vacuum, work
+from memadmin.erasure import vacuum
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.scan import ScanResult, files, scan_texts, tables
 from memadmin.runs import engine
@@ -25,7 +26,7 @@ from sessions_app.services.sessions import attach_sessions
 from sessions_app.services.store_config import declare_store
 from tests.agents import add_items, attach_main_store, attached_store, run_sql, value_of
 from tests.builders import make_subject
-from tests.erasure.builders import approved
+from tests.erasure.builders import approved, work_off
 from tests.mails import words_of_mail
 from tests.people import person
 
@@ -68,14 +69,13 @@ def run_of(request: SubjectRequest) -> Run:
 
 def carry_on(request: SubjectRequest) -> SubjectRequest:
     Run.objects.filter(subject_request=request).update(retry_at=None)
-    engine.carry_on(run_of(request))
     request.refresh_from_db()
+    work_off(request)
     return request
 
 
-def a_day_later(request: SubjectRequest, monkeypatch: pytest.MonkeyPatch) -> SubjectRequest:
-    with monkeypatch.context() as patch:
-        patch.setattr(work, "RESCAN_AFTER", timedelta(0))
+def a_day_later(request: SubjectRequest) -> SubjectRequest:
+    with override_settings(RESCAN_AFTER=timedelta(0)):
         return carry_on(request)
 
 
@@ -114,12 +114,12 @@ def test_a_row_behind_the_fence_opens_the_case_again_alerts_and_goes(
     assert [scan["found"] for scan in request.scans] == [0]
     add_behind_the_fence("customer-77-ada:late", "I came back")
 
-    request = a_day_later(request, monkeypatch)
+    request = a_day_later(request)
 
     assert value_of("SELECT count(*) FROM agent_messages WHERE session_id LIKE 'customer-77%'") == 0
     assert value_of("SELECT count(*) FROM agent_messages") == 2
     assert request.state == State.SCANNING
-    assert [scan["found"] > 0 for scan in request.scans] == [False, True, False], request.scans
+    assert [scan["found"] > 0 for scan in request.scans[:3]] == [False, True, False], request.scans
     assert AuditEvent.objects.filter(type="request.reopened", subject_ref=subject.pk).count() == 1
     noted = list(request.notes.order_by("pk").values_list("code", flat=True))
     Code = RequestNote.Code
@@ -130,7 +130,7 @@ def test_a_row_behind_the_fence_opens_the_case_again_alerts_and_goes(
     words = words_of_mail(alert)
     assert not any(text in words for text in ("customer", "77-ada", "José"))
 
-    request = a_day_later(request, monkeypatch)
+    request = a_day_later(request)
 
     assert request.state == State.COMPLETE
     assert len(mail.outbox) == 1
@@ -140,11 +140,11 @@ def test_a_session_of_somebody_else_that_names_the_person_stays_and_is_said(
     subject: Subject, officer: User, second: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_items("talk-2", f"Please tell {EMAIL.upper()} about it")
-    request = a_day_later(erase(subject, officer, second), monkeypatch)
+    request = a_day_later(erase(subject, officer, second))
     assert request.state == State.COMPLETE_WITH_EXCEPTIONS
     assert request.scans[-1]["places"] == [{"place": "agent_messages.message_data", "code": "others_text", "found": 1}]
     receipt = json.loads(request.receipt)["payload"]
-    assert receipt["exceptions"] == [{"code": "others_text", "place": "agent_messages.message_data", "count": 1}]
+    assert receipt["exceptions"] == [{"code": "others_text", "place": "scan/agent_messages.message_data", "count": 1}]
     assert not any(text in request.receipt for text in ("lovelace", "customer-77"))
     assert value_of("SELECT count(*) FROM agent_messages") == 3
 
@@ -156,7 +156,7 @@ def test_a_place_that_no_step_erases_is_said(
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO notes_of_the_host VALUES (1, %s), (2, 'nothing')", [f"called {NAME}"])
     try:
-        request = a_day_later(erase(subject, officer, second), monkeypatch)
+        request = a_day_later(erase(subject, officer, second))
     finally:
         run_sql("DROP TABLE notes_of_the_host")
     assert request.state == State.COMPLETE_WITH_EXCEPTIONS
@@ -170,7 +170,7 @@ def test_a_longer_number_is_not_the_persons(
     subject = make_subject("1042")
     add_items("31042:chat", "order 10421", "order 91042", "\\u00e91042")
     request = erase(subject, officer, second)
-    request = a_day_later(request, monkeypatch)
+    request = a_day_later(request)
     assert request.state == State.COMPLETE
     assert value_of("SELECT count(*) FROM agent_messages") == 3
 
@@ -191,7 +191,7 @@ def test_the_scan_waits_for_a_store_that_is_away(
     assert "table agent_messages" in run_of(request).cursor["scan"]["done"]
 
     (tmp_path / "away").rename(folder)
-    request = a_day_later(carry_on(request), monkeypatch)
+    request = a_day_later(carry_on(request))
 
     assert request.state == State.COMPLETE_WITH_EXCEPTIONS
     assert codes(request) == {"files": "others_text"}
@@ -315,7 +315,7 @@ def test_files_are_searched_across_pieces(
     assert scan_texts([EMAIL]).places == []
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "web.log").write_bytes(b"\xff" + b"x" * 50 + EMAIL.encode() + b"x" * 500)
-    assert places(scan_texts([EMAIL])) == {"data folder (files)": 1}
+    assert places(scan_texts([EMAIL])) == {"data_folder.files": 1}
 
 
 def test_free_pages_of_a_database_file_are_searched(db: None, tmp_path: Path, settings: LazySettings) -> None:
@@ -323,7 +323,7 @@ def test_free_pages_of_a_database_file_are_searched(db: None, tmp_path: Path, se
     path = tmp_path / "agents.db"
     path.write_bytes(b"SQLite format 3\0" + bytes(5000) + EMAIL.encode() + bytes(50))
     declare_store("files", kind="sqlite", options={"path": str(path)})
-    assert places(scan_texts([EMAIL])) == {"files (files)": 1}
+    assert places(scan_texts([EMAIL])) == {"files.files": 1}
 
 
 def test_nothing_is_changed_while_a_range_is_read(db: None) -> None:

@@ -26,7 +26,7 @@ from memories_app.models import LearningStop
 from sessions_app.models import Subject
 from sessions_app.services import subjects
 from tests.builders import make_subject
-from tests.erasure.builders import Kind, approved, awaiting, make_request
+from tests.erasure.builders import Kind, approved, awaiting, make_request, work_off
 from tests.people import person
 from tests.retention.builders import make_hold
 
@@ -108,7 +108,7 @@ def test_it_starts_when_the_time_to_cancel_is_over(subject: Subject, officer: Us
 
 def test_an_erasure_that_has_started_is_not_cancelled(transactional_db: None, officer: User, second: User) -> None:
     request = approved(make_subject("ada-1"), by=officer, second=second)
-    engine.carry_on(request.run)
+    work_off(request)
     with pytest.raises(AlreadyStarted, match="has started"):
         services.cancel_request(request, note="", by=officer)
     request.refresh_from_db()

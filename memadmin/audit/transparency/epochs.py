@@ -15,6 +15,7 @@ from memadmin.audit.models import AuditAnchor, AuditEvent, AuditPending
 from memadmin.audit.transparency import anchors, checkpoints, tree_store, verified_tree
 from memadmin.audit.transparency.anchors.base import Ahead
 from memadmin.audit.transparency.canonical import leaf_of
+from memadmin.audit.transparency.keys import NoSigningKey
 from memadmin.audit.transparency.notes import Checkpoint
 
 LOCK = 0x6D656D61
@@ -28,11 +29,6 @@ class NothingRestored(Exception):
 
     def __init__(self) -> None:
         super().__init__("No anchor has a newer checkpoint than the database. No epoch was begun.")
-
-
-class NoSigningKey(Exception):
-    def __init__(self) -> None:
-        super().__init__("The record of an epoch must be signed. Set MEMADMIN_SIGNING_KEY.")
 
 
 def awaited(before: Checkpoint | None) -> AuditAnchor | None:
@@ -80,7 +76,7 @@ def begin_epoch(*, reason_code: str) -> Checkpoint:
         before = restored or lost
         key = checkpoints.signer(before)
         if key is None:
-            raise NoSigningKey
+            raise NoSigningKey("The record of an epoch")
         tree = verified_tree.bring_up_to_date(None, restored).tree
         event_id = record(
             EPOCH_BEGUN,

@@ -1,4 +1,4 @@
-"""The keys with which this installation signs checkpoints."""
+"""The keys with which this installation signs checkpoints and receipts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from memadmin.audit.transparency.notes import SigningKey
+
+
+class NoSigningKey(Exception):
+    """This process has no key. The message is a sentence."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"{text} must be signed. Set MEMADMIN_SIGNING_KEY.")
 
 
 def signing_key(origin: str) -> SigningKey | None:

@@ -79,8 +79,11 @@ class SigningKey:
         return PublicKey(self.name, self._private().public_key().public_bytes_raw())
 
     def signature_line(self, text: str) -> str:
-        signature = self._private().sign(text.encode())
-        return f"\N{EM DASH} {self.name} {_base64(self.public.short_hash + signature)}\n"
+        return f"\N{EM DASH} {self.name} {_base64(self.public.short_hash + self.signature(text.encode()))}\n"
+
+    def signature(self, data: bytes) -> bytes:
+        """The Ed25519 signature. Data that is no checkpoint begins with a context that no checkpoint has."""
+        return self._private().sign(data)
 
     def _private(self) -> Ed25519PrivateKey:
         return Ed25519PrivateKey.from_private_bytes(self.seed)

@@ -11,7 +11,7 @@ from typing import Any
 from memadmin.audit.models import AuditAnchor, AuditCheckpoint, AuditDetail, AuditEvent, AuditLeaf
 from memadmin.audit.transparency import anchors, tree, tree_store
 from memadmin.audit.transparency.canonical import body_of, leaf_of
-from memadmin.audit.transparency.notes import Checkpoint, Note
+from memadmin.audit.transparency.notes import Checkpoint, Note, PublicKey
 
 FORMAT = "memadmin-audit-event/1"
 
@@ -73,15 +73,18 @@ class EventProof:
         return json.dumps(self.as_json(with_details=with_details), indent=1, ensure_ascii=False).encode() + b"\n"
 
 
-def proof_of(event: AuditEvent) -> EventProof:
+def proof_of(event: AuditEvent, *, key: PublicKey | None = None) -> EventProof:
     """A proof up to the first anchored checkpoint over the event, else up to the first checkpoint. Six short queries.
 
-    Raises NotSequenced or NotSigned, and `tree_store.TreeDamaged` if hashes are missing.
+    With `key`, only checkpoints that name it count. Raises NotSequenced or NotSigned, and `tree_store.TreeDamaged` if
+    hashes are missing.
     """
     index = AuditLeaf.objects.filter(event_number=event.number).values_list("index", flat=True).first()
     if index is None:
         raise NotSequenced
     covering = AuditCheckpoint.objects.filter(size__gt=index).order_by("size")
+    if key:
+        covering = covering.filter(key_id=key.id)
     first = covering.first()
     if first is None:
         raise NotSigned(index)

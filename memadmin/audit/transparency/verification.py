@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
@@ -25,26 +26,12 @@ def verify(*, wait: Callable[[float], None] | None = None) -> Report:
     Reads the whole log: about 30 seconds for a million events, and up to ten more if older events have no index or no
     checkpoint.
     """
-    problems: list[str] = []
-    kept: list[str] = []
-    stores: list[AnchorStore] = []
-    notes: list[str] = []
-    for place in anchors.configured():
-        try:
-            if place.is_readable:
-                stores.append(store_at(place))
-            else:
-                kept += sent_again(place)
-        except AnchorConflict as problem:
-            problems.append(str(problem))
-        except AnchorFailed as problem:
-            notes.append(str(problem))
+    anchored = read_anchors()
     options: dict[str, Any] = {"wait": wait} if wait else {}
-    report = verifier.verify_database(_connect, anchors=kept, stores=stores, pinned=pinned_keys(), **options)
-    for sentence in problems:
-        report.add("rewrite", sentence)
-    for note in notes:
-        report.remark(note)
+    report = verifier.verify_database(
+        _connect, anchors=anchored.notes, stores=anchored.stores, pinned=pinned_keys(), **options
+    )
+    anchored.add_problems(report)
     AuditVerdict.objects.create(
         verdict=report.verdict,
         size=report.size,
@@ -52,6 +39,38 @@ def verify(*, wait: Callable[[float], None] | None = None) -> Report:
         findings=[finding.as_json() for finding in report.findings],
     )
     return report
+
+
+@dataclass
+class ConfiguredAnchors:
+    """The notes of the anchors of this installation."""
+
+    notes: list[str] = field(default_factory=list)
+    """Notes that anchors which cannot be read back have accepted."""
+    stores: list[AnchorStore] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def add_problems(self, report: Report) -> None:
+        for sentence in self.conflicts:
+            report.add("rewrite", sentence)
+        for sentence in self.failures:
+            report.remark(sentence)
+
+
+def read_anchors() -> ConfiguredAnchors:
+    found = ConfiguredAnchors()
+    for place in anchors.configured():
+        try:
+            if place.is_readable:
+                found.stores.append(store_at(place))
+            else:
+                found.notes += sent_again(place)
+        except AnchorConflict as problem:
+            found.conflicts.append(str(problem))
+        except AnchorFailed as problem:
+            found.failures.append(str(problem))
+    return found
 
 
 def store_at(place: Anchor) -> AnchorStore:

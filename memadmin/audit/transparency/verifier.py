@@ -3,13 +3,15 @@
 
     python verifier.py export.jsonl --anchors anchor.jsonl --key NAME+HASH+KEY
     python verifier.py event.json --anchors anchor.jsonl --key NAME+HASH+KEY
+    python verifier.py --receipt receipt.json --anchors anchor.jsonl --key NAME+HASH+KEY
     python verifier.py --dsn postgresql://auditor@host/database --anchors anchor.jsonl
 
-The first form reads a whole log or a selection of events, the second the proof of one event, the third a database, in
-one read-only transaction. `--anchors` (may be repeated) names files with checkpoints that were stored elsewhere: JSON
-Lines as memadmin's file anchor writes them, or single notes; without anchors, a log that was rewritten and signed again
-looks valid. `--key` pins the key that must have signed, directly or by signing in its successor; checkpoints of other
-keys are ignored in anchors, and reported in a log.
+The first form reads a whole log or a selection of events, the second the proof of one event, the third the receipt of a
+request such as an erasure, the fourth a database, in one read-only transaction. `--anchors` (may be repeated) names
+files with checkpoints that were stored elsewhere: JSON Lines as memadmin's file anchor writes them, or single notes;
+without anchors, a log that was rewritten and signed again looks valid. `--key` pins the key that must have signed,
+directly or by signing in its successor; checkpoints of other keys are ignored in anchors, and reported in a log. A
+receipt needs it: anyone could sign one with a key of their own.
 
 Needs Python 3.11 with the package `cryptography`, and `psycopg` for a database. This single file uses no code of
 memadmin: its results do not depend on the program that wrote the log. Text from the input is printed with escapes.
@@ -56,6 +58,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 LOG_FORMAT = "memadmin-audit-log/1"
 EVENT_FORMAT = "memadmin-audit-event/1"
 CONSISTENCY_FORMAT = "memadmin-audit-consistency/1"
+RECEIPT_FORMAT = "memadmin-receipt/1"
+RECEIPT_CONTEXT = RECEIPT_FORMAT.encode() + b"\x00"
+"""Prefix of the signed bytes of a receipt. The bytes after it contain no line break, and a checkpoint has several: no
+signature is valid for both.
+"""
 
 TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 CLOCK_TOLERANCE = timedelta(seconds=5)
@@ -73,6 +80,8 @@ MOST_LINE = 16 * 2**20
 MOST_EXPANSION = 100
 """Ratio up to which a file may be compressed. Exports are full of random hashes and reach 10."""
 MOST_NOTE = 64 * 1024
+MOST_RECEIPT = 2**20
+"""Bytes of the largest receipt that is read."""
 MOST_TEXT = 2000
 """Characters of a finding or a note."""
 
@@ -101,6 +110,9 @@ KINDS = {
     "unreadable": "a part is not in the format of a log",
     "deleted_details": "the details of an event were removed without an event of their erasure",
     "cut_anchor": "an anchor lost checkpoints that were stored there",
+    "forged_receipt": "the receipt differs from the signed one",
+    "other_event": "the event in the receipt belongs to another receipt",
+    "other_log": "the receipt belongs to another log",
     "unsigned": "events have no valid signature",
     "epoch": "after a restore the log continued from an older state, according to its signed record",
 }
@@ -328,6 +340,13 @@ class Key:
     def hint(self) -> bytes:
         return sha256(self.name.encode() + b"\n\x01" + self.data).digest()[:4]
 
+    def has_signed(self, data: bytes, signature: bytes) -> bool:
+        try:
+            Ed25519PublicKey.from_public_bytes(self.data).verify(signature, data)
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
     def __str__(self) -> str:
         encoded = base64.b64encode(b"\x01" + self.data).decode()
         return f"{self.name}+{self.hint.hex()}+{encoded}"
@@ -389,14 +408,11 @@ class SignedCheckpoint:
         return self.epoch, self.size
 
     def is_signed_by(self, key: Key) -> bool:
-        for name, hint, signature in self.signatures:
-            if (name, hint) == (key.name, key.hint):
-                try:
-                    Ed25519PublicKey.from_public_bytes(key.data).verify(signature, self.text.encode())
-                except (InvalidSignature, ValueError):
-                    continue
-                return True
-        return False
+        text = self.text.encode()
+        return any(
+            (name, hint) == (key.name, key.hint) and key.has_signed(text, signature)
+            for name, hint, signature in self.signatures
+        )
 
 
 def cosigners(found: SignedCheckpoint, keys: Iterable[bytes]) -> set[bytes]:
@@ -1545,6 +1561,8 @@ def verify_export(
         following = (parsed(number, line) for number, line in records)
         every = [*anchors, *chain.from_iterable(store.notes for store in stores)]
         return verify_selection(chain([head], following), anchors=every, pinned=pinned)
+    if head.get("format") == RECEIPT_FORMAT:
+        raise CannotRead("The file is a receipt. Verify it with --receipt.")
     if head.get("format") != LOG_FORMAT:
         raise CannotRead("The file is not a memadmin audit log: its first line has no known format.")
     report = Report()
@@ -1665,9 +1683,13 @@ def verify_event(proof: dict[str, Any], *, anchors: Sequence[str] = (), pinned: 
 class Proving:
     """Checks events against the checkpoints in their proofs, each of which is checked once."""
 
-    def __init__(self, anchors: Sequence[str], pinned: Sequence[Key]) -> None:
+    def __init__(
+        self, anchors: Sequence[str], pinned: Sequence[Key], handovers: Sequence[SignedCheckpoint] = ()
+    ) -> None:
+        """`handovers`: further checkpoints of the log, in which keys sign in their successors."""
         self.anchors = anchors
         self.pinned = pinned
+        self.handovers = handovers
         self.count = 0
         self.checkpoints: dict[str, SignedCheckpoint] = {}
         self._refused: dict[str, InvalidCheckpointNote] = {}
@@ -1740,7 +1762,8 @@ class Proving:
     def _compare(self, found: Sequence[SignedCheckpoint], report: Report) -> None:
         largest = found[-1]
         report.size, report.root, report.signed_by = largest.size, largest.root.hex(), printable(largest.key)
-        trust = Trust(found, self.anchors, report, pinned=self.pinned, named=[self._named(found)])
+        own = [*found, *self.handovers]
+        trust = Trust(own, self.anchors, report, pinned=self.pinned, named=[self._named(found)])
         origins = {largest.origin}
         for each in found:
             if not trust.knows(each):
@@ -1845,6 +1868,320 @@ def note_of(line: bytes) -> tuple[str, object]:
         found = record.get("checkpoint") if isinstance(record, dict) else None
         return "checkpoint", found.get("note") if isinstance(found, dict) else found
     return "note", record["note"]
+
+
+# Receipts of requests
+
+
+Check = Callable[[str, object], None]
+"""A condition of a value of a receipt. Raises InvalidReceiptValue with the path of the value, and without the value
+itself: it may be what must not be in a receipt.
+"""
+
+MOST_ENTRIES = 1000
+LARGEST = 2**53 - 1
+"""Numbers are doubles in canonical JSON."""
+
+CODE = re.compile(r"[a-z0-9_.-]{1,60}")
+PLACE = re.compile(r"(?:[a-z0-9_.-]{1,60}/)?[A-Za-z0-9_.-]{1,64}")
+"""A step, the name of a store, or both: `memories`, `sessions/main`."""
+DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+class InvalidReceiptValue(ValueError):
+    """A receipt contains another value than the format allows. The message is a sentence that names its path."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path} {problem}.")
+
+
+def matching(pattern: re.Pattern[str], name: str) -> Check:
+    def check(path: str, value: object) -> None:
+        if type(value) is not str or not pattern.fullmatch(value):
+            raise InvalidReceiptValue(path, f"is not {name}")
+
+    return check
+
+
+def one_of(*words: str) -> Check:
+    def check(path: str, value: object) -> None:
+        if value not in words:
+            raise InvalidReceiptValue(path, f"is none of {', '.join(words)}")
+
+    return check
+
+
+def row_count(path: str, value: object) -> None:
+    if type(value) is not int or not 0 <= value <= LARGEST:
+        raise InvalidReceiptValue(path, "is not a count")
+
+
+def moment(path: str, value: object) -> None:
+    """A time in UTC with microseconds, or a day."""
+    try:
+        if type(value) is str and (INSTANT.fullmatch(value) or DATE.fullmatch(value)):
+            datetime.fromisoformat(value)
+            return
+    except ValueError:
+        pass
+    raise InvalidReceiptValue(path, "is neither a time in UTC with microseconds nor a date")
+
+
+def an_event(path: str, value: object) -> None:
+    try:
+        checked_event(value)
+    except ValueError as problem:
+        raise InvalidReceiptValue(path, f"is not an event: {problem}") from problem
+
+
+def or_null(check: Check) -> Check:
+    return lambda path, value: None if value is None else check(path, value)
+
+
+def list_of(check: Check) -> Check:
+    def check_all(path: str, value: object) -> None:
+        if type(value) is not list or len(value) > MOST_ENTRIES:
+            raise InvalidReceiptValue(path, f"is not a list of at most {MOST_ENTRIES:,} entries")
+        for index, entry in enumerate(value):
+            check(f"{path}[{index}]", entry)
+
+    return check_all
+
+
+def entries(name: re.Pattern[str], check: Check) -> Check:
+    def check_all(path: str, value: object) -> None:
+        if type(value) is not dict or len(value) > MOST_ENTRIES:
+            raise InvalidReceiptValue(path, f"is not an object of at most {MOST_ENTRIES:,} entries")
+        for index, (key, entry) in enumerate(value.items()):
+            if type(key) is not str or not name.fullmatch(key):
+                raise InvalidReceiptValue(path, f"has an entry with a name that is not allowed, number {index + 1}")
+            check(f"{path}.{key}", entry)
+
+    return check_all
+
+
+def members(checks: dict[str, Check]) -> Check:
+    """An object with exactly these members."""
+
+    def check_all(path: str, value: object) -> None:
+        if type(value) is not dict:
+            raise InvalidReceiptValue(path, "is not an object")
+        if missing := sorted(checks.keys() - value.keys()):
+            raise InvalidReceiptValue(f"{path}.{missing[0]}", "is missing")
+        if value.keys() - checks.keys():
+            raise InvalidReceiptValue(path, f"has other members than {', '.join(checks)}")
+        for key, check in checks.items():
+            check(f"{path}.{key}", value[key])
+
+    return check_all
+
+
+a_code, a_place, an_id = matching(CODE, "a code"), matching(PLACE, "a step or a store"), matching(UUID, "a UUID")
+
+check_payload: Check = members(
+    {
+        "request": an_id,
+        "number": row_count,
+        "kind": one_of("erasure", "access", "restriction"),
+        "outcome": one_of("complete", "exceptions", "refused", "cancelled", "failed"),
+        "subject": an_id,
+        "times": entries(CODE, moment),
+        "actors": list_of(members({"role": one_of("requester", "approver"), "actor": an_id})),
+        "counts": entries(PLACE, row_count),
+        "held": entries(PLACE, row_count),
+        "exceptions": list_of(members({"code": a_code, "place": a_place, "count": row_count})),
+        "out_of_reach": list_of(members({"code": a_code, "place": a_place, "until": or_null(moment)})),
+        "scans": list_of(members({"at": moment, "rows_read": row_count, "found": row_count})),
+        "versions": members({"code": a_code, "data_map": a_code, "policy": or_null(a_code)}),
+        "backups_until": or_null(moment),
+    }
+)
+"""The content of a receipt: ids, counts, times and codes, and nothing that could name the person."""
+
+check_receipt: Check = members(
+    {
+        "format": one_of(RECEIPT_FORMAT),
+        "id": an_id,
+        "payload": check_payload,
+        "event": an_event,
+        "index": row_count,
+        "path": list_of(matching(HASH, "a hash")),
+        "checkpoint": matching(re.compile(r"[^\x00]{1,65536}", re.DOTALL), "a note"),
+        "key": matching(re.compile(r"[^\s]{1,1000}"), "a public key"),
+        "signature": matching(re.compile(r"[A-Za-z0-9+/=]{88}"), "a signature"),
+    }
+)
+
+
+def receipt_id(payload: dict[str, Any]) -> str:
+    """The id of a payload, which the event in the log names: a UUID of version 8 from SHA-256.
+
+    122 bits of the hash are enough: the log fixes the id, so a forger needs another payload with the same id. Whoever
+    could choose both payloads has the key that signs, and could write a false receipt at once.
+    """
+    digest = bytearray(sha256(RECEIPT_FORMAT.encode() + b":" + canonical(payload)).digest()[:16])
+    digest[6] = digest[6] & 0x0F | 0x80
+    digest[8] = digest[8] & 0x3F | 0x80
+    text = digest.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+@dataclass
+class ReceiptReport(Report):
+    """Result of the verification of a receipt."""
+
+    receipt: dict[str, Any] | None = None
+    """The receipt, if it is in the format."""
+
+    @property
+    def statements(self) -> list[str]:
+        """The content of the receipt in sentences; empty if it cannot be relied on."""
+        if self.receipt is None or self.verdict not in ("ok", "unanchored"):
+            return []
+        return statements_of(self.receipt)
+
+    def as_json(self) -> dict[str, Any]:
+        """`receipt` is null if it cannot be relied on."""
+        found = None
+        if self.receipt is not None and (statements := self.statements):
+            found = {"id": self.receipt["id"], "payload": self.receipt["payload"], "statements": statements}
+        return super().as_json() | {"receipt": found}
+
+
+def verify_receipt(
+    text: str | bytes, *, pinned: Sequence[Key], anchors: Sequence[str] = (), handovers: Sequence[str] = ()
+) -> ReceiptReport:
+    """Verifies a receipt: its signature, and that the signed log contains an event that names it. Raises CannotRead.
+
+    `pinned`: at least one key, under the name of the log. `handovers`: checkpoints of the log, in which keys sign in
+    their successors.
+    """
+    report = ReceiptReport(is_selection=True)
+    receipt = parsed_receipt(text)
+    try:
+        check_receipt("receipt", receipt)
+        key, signature = Key.parse(receipt["key"]), decoded(receipt["signature"])
+    except (InvalidCheckpointNote, OverflowError, ValueError) as problem:
+        report.add("unreadable", f"The receipt is not in the format: {problem}")
+        return report
+    report.receipt = receipt
+    id_ = receipt["event"]["id"]
+    signed = {name: value for name, value in receipt.items() if name != "signature"}
+    if not key.has_signed(RECEIPT_CONTEXT + canonical(signed), signature):
+        report.add("forged_receipt", f"The receipt was changed, or was not signed by {key}.")
+    content = text if isinstance(text, bytes) else text.encode()
+    if content.removesuffix(b"\n") != canonical(receipt):
+        report.add("forged_receipt", "The text of the receipt was written anew: it is not canonical JSON.")
+    own_id = receipt_id(receipt["payload"])
+    if receipt["id"] != own_id:
+        report.add("forged_receipt", "The id of the receipt is not derived from its content.")
+    if own_id not in (*receipt["event"]["shown"], receipt["event"]["object"]):
+        report.add("other_event", "The event does not name this receipt.", id_)
+    proving = Proving(anchors, pinned, readable(handovers))
+    proof = {name: receipt[name] for name in ("event", "index", "path", "checkpoint")}
+    proving.prove(proof | {"format": EVENT_FORMAT, "anchors": []}, report)
+    proving.conclude(report)
+    for checkpoint in proving.checkpoints.values():
+        # Only the key of the checkpoint is compared with the trusted keys.
+        if checkpoint.key != key:
+            report.add("forged_receipt", f"The receipt is signed by {key}, and its checkpoint by {checkpoint.key}.")
+        if checkpoint.origin not in {each.name for each in pinned}:
+            report.add("other_log", f"The receipt belongs to the log {checkpoint.origin}, and the key to another.")
+    return report
+
+
+def parsed_receipt(text: str | bytes) -> dict[str, Any]:
+    """The object in a text that is a receipt of this version. Raises CannotRead."""
+    if len(text) > MOST_RECEIPT:
+        raise CannotRead(f"The file is no receipt: it has more than {MOST_RECEIPT:,} bytes.")
+    try:
+        receipt = strict_json(text)
+    except (ValueError, RecursionError) as problem:
+        raise CannotRead(
+            "The file is no complete receipt: it is not one JSON object that every reader understands alike."
+        ) from problem
+    format_ = receipt.get("format") if isinstance(receipt, dict) else None
+    if format_ == RECEIPT_FORMAT:
+        return dict(receipt)
+    if isinstance(format_, str) and format_.startswith("memadmin-receipt/"):
+        raise CannotRead(f"The receipt has the format {format_[:40]}; this verifier reads {RECEIPT_FORMAT}.")
+    raise CannotRead("The file is no receipt: it does not state the format of one.")
+
+
+def readable(notes: Iterable[str]) -> list[SignedCheckpoint]:
+    found = []
+    for note in notes:
+        with suppress(InvalidCheckpointNote):
+            found.append(SignedCheckpoint.parse(note, is_checked=False))
+    return found
+
+
+ROWS = {"erasure": "Rows erased", "access": "Rows provided", "restriction": "Rows restricted"}
+OUTCOMES = {
+    "complete": "complete",
+    "exceptions": "complete, with exceptions",
+    "refused": "refused",
+    "cancelled": "cancelled",
+    "failed": "failed",
+}
+
+
+def statements_of(receipt: dict[str, Any]) -> list[str]:
+    """The content of a receipt in sentences, each a line."""
+    found, event = receipt["payload"], receipt["event"]
+    lines = [
+        f"Receipt {receipt['id']} of request {found['number']}, {found['request']}: {found['kind']} for the subject"
+        f" with the pseudonym {found['subject']}.",
+        f"Outcome: {OUTCOMES[found['outcome']]}.",
+        *(f"{name.replace('_', ' ').capitalize()} {at}." for name, at in sorted(found["times"].items())),
+        *(f"{each['role'].capitalize()}: {each['actor']}." for each in found["actors"]),
+        *counted(ROWS[found["kind"]], found["counts"]),
+        *counted("Rows kept by a legal hold", found["held"]),
+        f"Exceptions: {len(found['exceptions'])}.",
+        *(f"  {each['code']} in {each['place']}: {each['count']:,} rows" for each in found["exceptions"]),
+        f"Out of reach: {len(found['out_of_reach'])}.",
+        *(
+            f"  {each['code']} in {each['place']}, {'until ' + each['until'] if each['until'] else 'without an end'}"
+            for each in found["out_of_reach"]
+        ),
+        *(
+            f"Scan at {each['at']}: {each['rows_read']:,} rows read, {each['found']:,} found."
+            for each in found["scans"]
+        ),
+    ]
+    if not found["scans"]:
+        lines.append("No scan for remaining data is stated.")
+    lines.append(
+        f"Backups may contain the data until {found['backups_until']}."
+        if found["backups_until"]
+        else "No date is stated after which no backup contains the data."
+    )
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(found["versions"].items()) if version)
+    lines.append(f"Versions: {versions}.")
+    lines.append(f"Recorded by event {event['id']} of {event['at']}, at index {receipt['index']} of the log.")
+    return [printable(line) for line in lines]
+
+
+def counted(title: str, counts: dict[str, int]) -> list[str]:
+    """The sum of counts, and each of them."""
+    lines = [f"{title}: {sum(counts.values()):,}."]
+    return lines + [f"  {place}: {count:,}" for place, count in sorted(counts.items())]
+
+
+RECEIPT_VERDICTS = {
+    "ok": "OK: the receipt is genuine, its event is in the signed log, and an anchor confirms it",
+    "unanchored": "UNANCHORED: the receipt is genuine and its event is in the signed log, but no anchor confirms it;"
+    " the owner of the database and the key could have rewritten it",
+    "broken": "BROKEN: the receipt was changed, or does not belong to this log; do not rely on what it states",
+}
+
+
+def receipt_text(report: ReceiptReport) -> str:
+    """The report on a receipt for people."""
+    lines = [RECEIPT_VERDICTS[report.verdict] + ".", *report.statements]
+    if report.statements:
+        lines.append(f"Signed by key {report.signed_by}.")
+    return "\n".join([*lines, *finding_lines(report), *report.notes]) + "\n"
 
 
 # Databases
@@ -2014,6 +2351,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "file", nargs="?", type=Path, help="an export (.jsonl, may be gzipped) or the proof of an event"
     )
+    parser.add_argument("--receipt", type=Path, help="a receipt, instead of a file; needs --key")
     parser.add_argument("--dsn", help="a PostgreSQL connection string, instead of a file")
     parser.add_argument(
         "--anchors", action="append", type=Path, default=[], help="a file with checkpoints stored elsewhere"
@@ -2021,16 +2359,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--key", action="append", default=[], help="a trusted public key")
     parser.add_argument("--json", action="store_true", help="write one JSON object")
     given = parser.parse_args(arguments)
-    if (given.file is None) == (given.dsn is None):
-        parser.error("give a file, or --dsn")
+    if [given.file, given.receipt, given.dsn].count(None) != 2:
+        parser.error("give a file, --receipt or --dsn")
+    if given.receipt and not given.key:
+        parser.error("--receipt needs --key: anyone could sign a receipt with a key of their own")
     try:
         pinned = [Key.parse(text) for text in given.key]
-        report = (
-            verify_dsn(given.dsn, given.anchors, pinned)
-            if given.dsn
-            else verify_file(given.file, *anchors_of(given.anchors), pinned)
-        )
-        sys.stdout.write(json.dumps(report.as_json(), indent=1) + "\n" if given.json else report_text(report))
+        report: Report
+        if given.receipt:
+            report = verify_receipt_file(given.receipt, *anchors_of(given.anchors), pinned)
+            text = receipt_text(report)
+        else:
+            report = (
+                verify_dsn(given.dsn, given.anchors, pinned)
+                if given.dsn
+                else verify_file(given.file, *anchors_of(given.anchors), pinned)
+            )
+            text = report_text(report)
+        sys.stdout.write(json.dumps(report.as_json(), indent=1) + "\n" if given.json else text)
         sys.stdout.flush()
     except (CannotRead, InvalidCheckpointNote, OSError, UnicodeError, MemoryError) as problem:
         sys.stderr.write(f"verifier: {printable(problem or type(problem).__name__)}\n")
@@ -2121,6 +2467,15 @@ def verify_file(path: Path, anchors: Sequence[str], stores: Sequence[AnchorStore
     raise CannotRead(f"{path} is neither an export nor the proof of an event.")
 
 
+def verify_receipt_file(
+    path: Path, anchors: Sequence[str], stores: Sequence[AnchorStore], pinned: Sequence[Key]
+) -> ReceiptReport:
+    with path.open("rb") as file:
+        text = file.read(MOST_RECEIPT + 1)
+    every = [*anchors, *chain.from_iterable(store.notes for store in stores)]
+    return verify_receipt(text, anchors=every, pinned=pinned)
+
+
 VERDICTS = {
     "ok": "OK: nothing contradicts the log, and an anchor confirms it",
     "unanchored": "UNANCHORED: nothing contradicts the log, but no anchor confirms it; the owner of the database"
@@ -2142,12 +2497,17 @@ def report_text(report: Report) -> str:
     lines.append(f"{signed} {report.signed:,} of {total:,} events{by}.")
     if report.anchored_size:
         lines.append(f"Anchored up to {report.anchored_size:,}.")
+    return "\n".join([*lines, *finding_lines(report), *report.notes]) + "\n"
+
+
+def finding_lines(report: Report) -> list[str]:
+    lines = []
     for finding in report.findings:
         event = f" [event {finding.event}]" if finding.event else ""
         lines.append(f"  {finding.kind}: {finding.detail}{event}")
     if report.more:
         lines.append(f"  ... and {report.more:,} more.")
-    return "\n".join(lines + report.notes) + "\n"
+    return lines
 
 
 if __name__ == "__main__":

@@ -90,6 +90,7 @@ class Migration(migrations.Migration):
                             ("person", "in person"),
                             ("command", "command"),
                             ("file", "CSV file"),
+                            ("replay", "repeated after a restore"),
                         ],
                         max_length=8,
                     ),

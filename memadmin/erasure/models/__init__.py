@@ -2,5 +2,6 @@
 
 from memadmin.erasure.models.requests import RequestNote, SubjectRequest
 from memadmin.erasure.models.steps import ErasureStep
+from memadmin.erasure.models.suppressions import SuppressionEntry
 
-__all__ = ["ErasureStep", "RequestNote", "SubjectRequest"]
+__all__ = ["ErasureStep", "RequestNote", "SubjectRequest", "SuppressionEntry"]

@@ -52,6 +52,7 @@ class SubjectRequest(models.Model):
         PERSON = "person", "in person"
         COMMAND = "command", "command"
         FILE = "file", "CSV file"
+        REPLAY = "replay", "repeated after a restore"
 
     class Ground(models.TextChoices):
         """Why data must be erased: GDPR article 17 (1)."""

@@ -51,3 +51,8 @@ class ErasureStep(models.Model):
 
     def __str__(self) -> str:
         return f"step {self.name} of request {self.request_id}"
+
+    @property
+    def holder(self) -> str:
+        """Name in receipts and reports: `memories`, `sessions/main`."""
+        return f"{self.name}/{self.place}" if self.place else self.name

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.utils.timezone import now
 
 from memadmin import audit
+from memadmin.audit.transparency.canonical import utc
 from memadmin.erasure import audit_events
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.scan import files, sessions, tables
@@ -57,7 +58,6 @@ def scan(lease: Lease, request: SubjectRequest, scope: Scope) -> int:
     recount(lease, request, scope, progress)
     search(scope, progress, left_out=sessions.left_out_of(request))
     result = result_of(progress)
-    at = now().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     with lease.chunk() as run:
         locked = SubjectRequest.objects.select_for_update().get(pk=request.pk)
         audit.record(
@@ -68,7 +68,7 @@ def scan(lease: Lease, request: SubjectRequest, scope: Scope) -> int:
         )
         locked.note(RequestNote.Code.FOUND if result.found else RequestNote.Code.SCANNED)
         entry = {
-            "at": at,
+            "at": utc(now()),
             "rows": result.rows,
             "found": result.found,
             "places": result.places,
@@ -78,6 +78,11 @@ def scan(lease: Lease, request: SubjectRequest, scope: Scope) -> int:
         run.cursor = {key: value for key, value in run.cursor.items() if key != KEY}
     request.refresh_from_db()
     return result.erasable
+
+
+def last_erasable(request: SubjectRequest) -> int:
+    """Number of rows that the last scan of a case has found and that a new round can erase."""
+    return sum(row["found"] for row in request.scans[-1]["places"] if not row["code"]) if request.scans else 0
 
 
 def scan_texts(texts: Collection[str], *, keep: Callable[[], object] = lambda: None) -> ScanResult:

@@ -42,13 +42,13 @@ def search_files(finder: Finder, progress: Progress, *, later: Collection[str] =
                 progress.cannot_read(place)
                 continue
             if is_hit and not is_counted:
-                progress.found(f"{place} (files)", code=Left.STILL_FOUND.value)
+                progress.found(f"{place}.files", code=Left.STILL_FOUND.value)
         progress.finish(part)
 
 
 def places() -> Iterator[tuple[str, list[Path]]]:
     """Names of places with their files."""
-    yield "data folder", sorted(own_files(settings.DATA_DIR))
+    yield "data_folder", sorted(own_files(settings.DATA_DIR))
     for store in SessionStore.objects.order_by("name"):
         if kind_of(store).watched_field is None:
             continue

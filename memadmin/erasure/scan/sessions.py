@@ -15,6 +15,8 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from memadmin import audit
+from memadmin.audit.log import erasing as audit_erasing
+from memadmin.audit.models import AuditDetail
 from memadmin.erasure import audit_events
 from memadmin.erasure.exceptions import Left
 from memadmin.erasure.models import ErasureStep, SubjectRequest
@@ -204,17 +206,20 @@ def erase_stray(lease: Lease, request: SubjectRequest, store: SessionStore, sess
                 erased=F("erased") + deleted.count, changed_at=Now()
             )
         if not deleted.left:
-            forget(store, session_id)
+            forget(store, session_id, request)
         return deleted.count if deleted.left else 0
 
     with suppress(DeletionRefused):
         lease.in_chunks(erase)
 
 
-def forget(store: SessionStore, session_id: str) -> None:
-    """Takes the id out of the record with which the store has marked the session as erased."""
+def forget(store: SessionStore, session_id: str, request: SubjectRequest) -> None:
+    """Takes the id out of the record with which the store has marked the session as erased, and out of the log."""
     for record in SessionRecord.objects.filter(store=store, session_id=session_id, erased_at__isnull=False):
-        SessionRecord.objects.filter(pk=record.pk).update(session_id=f"{SessionRecord.FORGOTTEN}{record.pk}", labels=[])
+        forgotten = f"{SessionRecord.FORGOTTEN}{record.pk}"
+        SessionRecord.objects.filter(pk=record.pk).update(session_id=forgotten, ticket="", agent="", labels=[])
+        details = AuditDetail.objects.filter(event__object_ref=record.pk).values_list("pk", flat=True)
+        audit_erasing.erase_details_of(list(details), subject=request.subject_id)
 
 
 def left_out_of(request: SubjectRequest) -> list[str]:

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from memadmin.audit.audit_events import EPOCH_BEGUN
 from memadmin.audit.transparency import epochs
+from memadmin.audit.transparency.keys import NoSigningKey
 from memadmin.audit.transparency.verified_tree import TreeRewritten
 
 
@@ -28,7 +29,7 @@ class Command(BaseCommand):
     def handle(self, *, reason: str, as_json: bool, **options: Any) -> None:
         try:
             begun = epochs.begin_epoch(reason_code=reason)
-        except (epochs.NothingRestored, epochs.NoSigningKey, TreeRewritten) as problem:
+        except (epochs.NothingRestored, NoSigningKey, TreeRewritten) as problem:
             raise CommandError(str(problem)) from problem
         assert begun.replaced
         if as_json:

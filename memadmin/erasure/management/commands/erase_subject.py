@@ -89,7 +89,7 @@ class Command(BaseCommand):
         return {
             "request": str(request),
             "outcome": closing.outcome_of(request).value if is_erased else request.state,
-            "erased": {step.place or step.name: step.erased for step in ErasureStep.objects.filter(request=request)},
+            "erased": {step.holder: step.erased for step in ErasureStep.objects.filter(request=request)},
             "exceptions": [
                 f"{row['place']}: {row['count']:,} rows. {Left(row['code']).label}"
                 for row in closing.exceptions_of(request)
@@ -115,8 +115,8 @@ class Command(BaseCommand):
 def preview_report(subject: str, preview: Preview) -> dict[str, Any]:
     return {
         "subject": subject,
-        "counts": {holder.place or holder.name: holder.counted.rows for holder in preview.holders},
-        "held": {holder.place or holder.name: holder.counted.held for holder in preview.holders if holder.counted.held},
+        "counts": {holder.holder: holder.counted.rows for holder in preview.holders},
+        "held": {holder.holder: holder.counted.held for holder in preview.holders if holder.counted.held},
         "out_of_reach": [OutOfReach(row["code"]).label for row in preview.out_of_reach],
         "problems": [
             f"{holder.title}: {holder.counted.problem}" for holder in preview.holders if holder.counted.problem

@@ -1,0 +1,83 @@
+"""Entries of the ledger, made before the first row is erased, and the comparison with this database."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+from django.db.models import Max
+
+from memadmin.erasure.models import SubjectRequest, SuppressionEntry
+from memadmin.erasure.scope import Scope
+from memadmin.erasure.suppression.ledger import (
+    Entry,
+    LedgerError,
+    own_ledger,
+    session_digest,
+    subject_digest,
+)
+from sessions_app.models import SessionRecord, SubjectAlias
+
+CHECK_SECONDS = 30
+"""A database that is replaced under a running console is noticed after this time."""
+
+
+def enter(request: SubjectRequest, scope: Scope) -> Entry | None:
+    """Writes an erasure to the ledger; None without a ledger. Safe to repeat. Raises LedgerError."""
+    ledger = own_ledger()
+    if ledger is None:
+        return None
+    keys = SubjectAlias.objects.filter(subject_id__in=scope.group).values_list("kind", "key")
+    sessions = scope.records().exclude(session_id__startswith=SessionRecord.FORGOTTEN)
+    return ledger.append(
+        request.id,
+        subjects=[subject_digest(kind, key) for kind, key in keys],
+        sessions=[session_digest(*row) for row in sessions.values_list("store__name", "session_id")],
+        after=known_head(),
+    )
+
+
+def note_entry(entry: Entry) -> None:
+    """Notes in this database that it has carried out an entry, in the caller's transaction."""
+    SuppressionEntry.objects.get_or_create(
+        number=entry.number,
+        defaults={"request_id": entry.request, "entered_at": datetime.fromisoformat(entry.at)},
+    )
+
+
+def known_head() -> int:
+    """Number of the last entry that this database knows. One query."""
+    return SuppressionEntry.objects.aggregate(last=Max("number"))["last"] or 0
+
+
+_next_check, _problem = 0.0, ""
+
+
+def reason_not_to_serve() -> str:
+    """Why this database must not be shown: a sentence, empty if it may. At most one query every 30 seconds."""
+    global _next_check, _problem
+    if time.monotonic() >= _next_check:
+        _problem, _next_check = _compare(), time.monotonic() + CHECK_SECONDS
+    return _problem
+
+
+def check_again() -> None:
+    """The next `reason_not_to_serve` compares again."""
+    global _next_check
+    _next_check = 0.0
+
+
+def _compare() -> str:
+    ledger = own_ledger()
+    if ledger is None:
+        return ""
+    try:
+        behind = ledger.head() - known_head()
+    except LedgerError as problem:
+        return f"{problem} It names the erasures that a restored database must repeat, so no content is shown."
+    if behind <= 0:
+        return ""
+    return (
+        f"This database is older than {behind} {'erasure' if behind == 1 else 'erasures'} of the suppression ledger:"
+        " it was restored from a backup. Run `memadmin replay_suppressions`."
+    )

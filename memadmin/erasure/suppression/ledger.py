@@ -1,0 +1,162 @@
+"""The ledger file: JSON Lines with keyed digests of ids, no personal data.
+
+Each line is `{"number", "at", "request", "subjects", "sessions", "mac"}`. The digests, and the code that chains the
+lines, are HMAC-SHA256 under a key derived from MEMADMIN_SECRET_KEY, which no dump of the database contains.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import hmac
+import json
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from django.conf import settings
+
+START = "0" * 64
+"""The code before the first line."""
+
+
+class LedgerError(Exception):
+    """The ledger cannot be read or written; the message is a sentence for operators."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One erasure."""
+
+    number: int
+    at: str
+    request: UUID
+    subjects: frozenset[str]
+    sessions: frozenset[str]
+
+
+def subject_digest(kind: str, key: str) -> str:
+    return _mac("subject", kind, key)
+
+
+def session_digest(store: str, session_id: str) -> str:
+    return _mac("session", store, session_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    path: Path
+
+    def entries(self) -> list[Entry]:
+        """All entries, in their order. Raises LedgerError for a line that was changed, added or taken out."""
+        entries, code = [], START
+        for number, line in enumerate(self._lines(), 1):
+            try:
+                row = json.loads(line)
+                given = row.pop("mac")
+                entry = Entry(
+                    row["number"],
+                    row["at"],
+                    UUID(row["request"]),
+                    frozenset(row["subjects"]),
+                    frozenset(row["sessions"]),
+                )
+            except (ValueError, KeyError, TypeError, AttributeError) as problem:
+                raise LedgerError(f"Line {number} of the suppression ledger cannot be read.") from problem
+            code = _mac("line", code, canonical(row))
+            if not hmac.compare_digest(code, str(given)):
+                raise LedgerError(
+                    f"Line {number} of the suppression ledger was changed, or MEMADMIN_SECRET_KEY is another one."
+                )
+            entries.append(entry)
+        return entries
+
+    def head(self) -> int:
+        """Number of the last entry; 0 of an empty or missing ledger."""
+        last = self._last_line()
+        if not last:
+            return 0
+        try:
+            return int(json.loads(last)["number"])
+        except (ValueError, KeyError, TypeError) as problem:
+            raise LedgerError("The last line of the suppression ledger cannot be read.") from problem
+
+    def append(self, request: UUID, *, subjects: Collection[str], sessions: Collection[str], after: int) -> Entry:
+        """Adds an erasure and returns its entry; one of this request that is there already is returned.
+
+        Its number follows the last one, and `after`. On disk when it returns. Raises LedgerError.
+        """
+        with self._locked() as file:
+            entries = self.entries()
+            for entry in reversed(entries):
+                if entry.request == request:
+                    return entry
+            code = json.loads(self._last_line())["mac"] if entries else START
+            row: dict[str, Any] = {
+                "number": max(after, entries[-1].number if entries else 0) + 1,
+                "at": datetime.now(UTC).isoformat(timespec="seconds"),
+                "request": str(request),
+                "subjects": sorted(subjects),
+                "sessions": sorted(sessions),
+            }
+            line = canonical({**row, "mac": _mac("line", code, canonical(row))})
+            try:
+                os.write(file, line.encode() + b"\n")
+                os.fsync(file)
+            except OSError as problem:
+                raise LedgerError(f"The suppression ledger cannot be written: {problem.strerror}.") from problem
+            return Entry(row["number"], row["at"], request, frozenset(subjects), frozenset(sessions))
+
+    def _lines(self) -> list[str]:
+        """Complete lines. A last one without its end was left by a crash: its erasure has not begun."""
+        try:
+            text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+        except (OSError, UnicodeDecodeError) as problem:
+            raise LedgerError("The suppression ledger cannot be read.") from problem
+        return text.split("\n")[:-1]
+
+    def _last_line(self) -> str:
+        lines = self._lines()
+        return lines[-1] if lines else ""
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        try:
+            # The folder is not created: without its volume mounted, the file would be hidden by a later mount.
+            file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        except OSError as problem:
+            raise LedgerError(f"The suppression ledger cannot be written: {problem.strerror}.") from problem
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            self._cut_rest(file)
+            yield file
+        finally:
+            os.close(file)
+
+    def _cut_rest(self, file: int) -> None:
+        """Removes what a crash left of a line."""
+        complete = len("".join(f"{line}\n" for line in self._lines()).encode())
+        if os.fstat(file).st_size > complete:
+            os.ftruncate(file, complete)
+
+
+def own_ledger() -> Ledger | None:
+    """The ledger of this console; None if it has none."""
+    return Ledger(Path(settings.SUPPRESSION_LEDGER)) if settings.SUPPRESSION_LEDGER else None
+
+
+def canonical(row: dict[str, Any]) -> str:
+    return json.dumps(row, sort_keys=True, separators=(",", ":"))
+
+
+def _mac(*parts: str) -> str:
+    key = HKDF(hashes.SHA256(), length=32, salt=None, info=b"memadmin suppression ledger")
+    message = "\0".join([*(str(len(part)) for part in parts), *parts])
+    return hmac.new(key.derive(settings.SECRET_KEY.encode()), message.encode(), hashlib.sha256).hexdigest()

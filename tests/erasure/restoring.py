@@ -1,0 +1,47 @@
+"""A backup of the test database, and what is restored from it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psutil
+from django.db import connection
+from psycopg import sql
+
+from tests.template_database import _address_of, connect_to
+
+
+def programs() -> Path:
+    """Folder of the embedded server's programs."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return Path(psutil.Process(cursor.fetchone()[0]).exe()).parent
+
+
+def dump() -> bytes:
+    """What `pg_dump` writes about the test database."""
+    command = [programs() / "pg_dump", "--dbname", _address_of(connection.settings_dict["NAME"])]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+
+
+@contextmanager
+def restored(backup: bytes) -> Iterator[None]:
+    """Within the block this process works on a database that was restored from the backup."""
+    folder, usual = programs(), connection.settings_dict["NAME"]
+    connection.close()
+    name = f"{usual}_restored"
+    with closing(connect_to("postgres")) as server:
+        server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        command = [folder / "psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--dbname", _address_of(name)]
+        subprocess.run(command, check=True, input=backup, stdout=subprocess.DEVNULL)
+        connection.settings_dict["NAME"] = name
+        try:
+            yield
+        finally:
+            connection.close()
+            connection.settings_dict["NAME"] = usual
+            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))

@@ -1,0 +1,153 @@
+"""A restored backup: what was erased is back, nothing is shown, the erasures are repeated, and it is gone again."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from memadmin.erasure.models import SubjectRequest, SuppressionEntry
+from memadmin.erasure.suppression import entering
+from memadmin.erasure.suppression.ledger import Ledger, LedgerError, subject_digest
+from memadmin.runs import engine
+from memadmin.runs.models import Run
+from memories_app.models import Memory
+from sessions_app.models import SessionRecord, SubjectAlias
+from sessions_app.services.sessions import attach_sessions
+from tests.agents import add_items, attach_main_store, run_sql, value_of
+from tests.builders import make_subject
+from tests.erasure.builders import approved
+from tests.erasure.restoring import dump, restored
+from tests.memories.builders import approved as approved_memory
+from tests.people import person, signed_in
+
+State = SubjectRequest.State
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, settings: object) -> Ledger:
+    settings.SUPPRESSION_LEDGER = tmp_path / "suppressions.jsonl"  # type: ignore[attr-defined]
+    entering.check_again()
+    yield Ledger(tmp_path / "suppressions.jsonl")
+    entering.check_again()
+
+
+@pytest.fixture
+def officer(db: None) -> User:
+    return person("compliance")
+
+
+@pytest.fixture
+def second(db: None) -> User:
+    return person("compliance", "reviewer")
+
+
+def messages_of(name: str) -> int:
+    return int(value_of(f"SELECT count(*) FROM agent_messages WHERE session_id = '{name}'"))
+
+
+def test_the_drill(agent_tables: None, ledger: Ledger, officer: User, second: User) -> None:
+    attach_main_store()
+    ada, bob = make_subject("ada-1"), make_subject("bob-1")
+    for name, subject in (("a1", ada), ("b1", bob)):
+        add_items(name, "one", "two")
+        attach_sessions(SessionRecord.objects.filter(session_id=name), subject, by=officer)
+        approved_memory(f"likes {name}", subject=subject)
+    add_items("late", "of ada, without a subject at the time of the backup")
+    backup = dump()
+
+    attach_sessions(SessionRecord.objects.filter(session_id="late"), ada, by=officer)
+    engine.carry_on(approved(ada, by=officer, second=second).run)
+    assert (messages_of("a1"), messages_of("late"), messages_of("b1")) == (0, 0, 2)
+    assert "ada-1" not in ledger.path.read_text()
+    assert signed_in(officer).get("/sessions/").status_code == 200
+
+    with restored(backup):
+        entering.check_again()
+        # The control: without it the rest would prove nothing.
+        assert (messages_of("a1"), messages_of("late")) == (2, 1)
+        browser = signed_in(User.objects.get(username=officer.username))
+        refused = browser.get("/sessions/")
+        assert refused.status_code == 503
+        assert "replay_suppressions" in refused.content.decode()
+        assert "ada-1" not in refused.content.decode()
+        assert Client().get("/healthz").status_code == 200
+        ready = Client().get("/readyz")
+        assert ready.status_code == 503
+        assert "older than 1 erasure" in ready.json()["problems"][0]
+
+        out = StringIO()
+        call_command("replay_suppressions", "--json", stdout=out)
+        assert json.loads(out.getvalue()) == {"entries": 1, "subjects": 1, "unfinished": []}
+        assert (messages_of("a1"), messages_of("late"), messages_of("b1")) == (0, 0, 2)
+        assert [memory.statement for memory in Memory.objects.all()] == ["likes b1"]
+        assert not SubjectAlias.objects.filter(key="ada-1").exists()
+        assert SubjectRequest.objects.get().channel == "replay"
+        assert browser.get("/sessions/").status_code == 200
+        call_command("replay_suppressions", stdout=StringIO())
+        assert SubjectRequest.objects.count() == 1
+
+
+def test_nothing_is_shown_until_a_store_that_is_away_was_erased(
+    agent_tables: None, ledger: Ledger, officer: User
+) -> None:
+    attach_main_store()
+    ada = make_subject("ada-1")
+    add_items("a1", "one")
+    attach_sessions(SessionRecord.objects.filter(session_id="a1"), ada, by=officer)
+    ledger.append(uuid4(), subjects=[subject_digest("user", "ada-1")], sessions=[], after=0)
+    run_sql("ALTER TABLE agent_messages RENAME TO hidden")
+    with pytest.raises(CommandError, match="does not respond"):
+        call_command("replay_suppressions", stdout=StringIO())
+    assert entering.reason_not_to_serve()
+    run_sql("ALTER TABLE hidden RENAME TO agent_messages")
+    Run.objects.update(retry_at=None)
+    call_command("replay_suppressions", stdout=StringIO())
+    assert messages_of("a1") == 0
+    assert not entering.reason_not_to_serve()
+
+
+def test_a_ledger_that_was_changed_is_refused(ledger: Ledger, db: None) -> None:
+    for number in range(3):
+        ledger.append(uuid4(), subjects=[subject_digest("user", str(number))], sessions=[], after=0)
+    lines = ledger.path.read_text().splitlines(keepends=True)
+    for wrong in (
+        lines[1:],
+        [lines[0], lines[2]],
+        [lines[1], lines[0], lines[2]],
+        [lines[0].replace('"number":1', '"number":7'), *lines[1:]],
+        ["no JSON\n", *lines[1:]],
+        ["[]\n", *lines],
+    ):
+        ledger.path.write_text("".join(wrong))
+        with pytest.raises(LedgerError):
+            ledger.entries()
+    ledger.path.write_text("".join(lines) + '{"number": 4, "at": "2')
+    assert [entry.number for entry in ledger.entries()] == [1, 2, 3]
+    assert ledger.append(uuid4(), subjects=[], sessions=[], after=9).number == 10
+    assert [entry.number for entry in ledger.entries()] == [1, 2, 3, 10]
+
+
+def test_an_erasure_does_not_begin_without_its_entry(
+    agent_tables: None, ledger: Ledger, settings: object, officer: User, second: User, tmp_path: Path
+) -> None:
+    attach_main_store()
+    ada = make_subject("ada-1")
+    add_items("a1", "one")
+    attach_sessions(SessionRecord.objects.filter(session_id="a1"), ada, by=officer)
+    settings.SUPPRESSION_LEDGER = tmp_path / "missing" / "suppressions.jsonl"  # type: ignore[attr-defined]
+    request = approved(ada, by=officer, second=second)
+    run = engine.carry_on(request.run)
+    assert (run.state, messages_of("a1")) == (Run.State.WAITING, 1)
+    assert "suppression ledger cannot be written" in run.reason
+    settings.SUPPRESSION_LEDGER = ledger.path  # type: ignore[attr-defined]
+    Run.objects.update(retry_at=None)
+    engine.carry_on(run)
+    assert messages_of("a1") == 0
+    assert SuppressionEntry.objects.get().request_id == request.id
