@@ -21,7 +21,7 @@ from memadmin.erasure import audit_events
 from memadmin.erasure.exceptions import Left
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.erasure.scan.progress import Progress
-from memadmin.erasure.scan.tables import Sessions
+from memadmin.erasure.scan.tables import OwnSessions
 from memadmin.erasure.scan.variants import Finder
 from memadmin.erasure.scope import Scope
 from memadmin.runs.engine import Lease
@@ -77,7 +77,7 @@ class Owners:
         return self.finder.finds(session_id)
 
 
-def agents_tables(scope: Scope, finder: Finder) -> dict[int, Sessions]:
+def agents_tables(scope: Scope, finder: Finder) -> dict[int, OwnSessions]:
     """The agents' tables in our own database, by their oid."""
     found = {}
     for store in stores_here():
@@ -87,7 +87,7 @@ def agents_tables(scope: Scope, finder: Finder) -> dict[int, Sessions]:
             cursor.execute(OIDS, [table_identifier(name).as_string(None) for name in names])
             for oid in cursor.fetchone():
                 if oid is not None:
-                    found[int(oid)] = Sessions("session_id", owners.are_own)
+                    found[int(oid)] = OwnSessions("session_id", owners.are_own)
     return found
 
 

@@ -73,7 +73,7 @@ ROWS = "SELECT {session}, {subject}, {columns} FROM {table} {where}"
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A table with columns that hold text."""
 
     schema: str
@@ -107,19 +107,19 @@ class Table:
         return sql.SQL("concat_ws(E'\\n', {})").format(sql.SQL(", ").join(map(self.text_of, self.columns)))
 
 
-def tables() -> list[Table]:
+def tables() -> list[TextTable]:
     """All tables of all schemas that hold text, except those of the case itself. One query."""
     with connection.cursor() as cursor:
         cursor.execute(COLUMNS)
         found = [
-            Table(schema, name, oid, is_readable, columns or [], types or [], hidden, has_subject)
+            TextTable(schema, name, oid, is_readable, columns or [], types or [], hidden, has_subject)
             for schema, name, oid, is_readable, columns, types, hidden, has_subject in cursor.fetchall()
         ]
     return [table for table in found if (table.schema, table.name) not in {("public", name) for name in OF_THE_CASE}]
 
 
 @dataclass(frozen=True)
-class Sessions:
+class OwnSessions:
     """What is known of the sessions in an agents' table: whose hits are the person's own, which other steps count."""
 
     column: str
@@ -128,7 +128,11 @@ class Sessions:
 
 
 def search_tables(
-    finder: Finder, progress: Progress, *, own_subjects: Sequence[UUID] = (), agents: dict[int, Sessions] | None = None
+    finder: Finder,
+    progress: Progress,
+    *,
+    own_subjects: Sequence[UUID] = (),
+    agents: dict[int, OwnSessions] | None = None,
 ) -> None:
     """Searches every table that is not done. `agents`: the agents' tables, by their oid."""
     for table in tables():
@@ -155,11 +159,11 @@ class TableLocked(Exception):
 class TableScan:
     def __init__(
         self,
-        table: Table,
+        table: TextTable,
         finder: Finder,
         progress: Progress,
         own_subjects: Sequence[UUID],
-        agents: Sessions | None,
+        agents: OwnSessions | None,
     ) -> None:
         self.table, self.finder, self.progress = table, finder, progress
         self.own_subjects, self.agents = set(own_subjects), agents

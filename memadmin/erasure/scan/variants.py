@@ -40,7 +40,7 @@ class Finder:
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.texts = sorted({unicodedata.normalize("NFC", text) for text in texts})
-        self._searches = [TextSearch(text) for text in self.texts]
+        self._searches = [FormSearch(text) for text in self.texts]
         groups = {tuple(group) for search in self._searches for group in search.needles()}
         self.needles: list[tuple[str, ...]] = sorted(groups)
         """What text must contain to be worth a closer look: all parts of one of these, once it is in lower case.
@@ -59,7 +59,7 @@ class Finder:
         return any(search.finds(text) for search in self._searches)
 
 
-class TextSearch:
+class FormSearch:
     """Search for one text, which is in the form NFC."""
 
     def __init__(self, text: str) -> None:
