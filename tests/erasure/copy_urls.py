@@ -8,6 +8,9 @@ from memadmin import urls
 from memadmin.erasure.access_copy.panel import access_context
 from memadmin.erasure.access_copy.urls import urlpatterns as of_copies
 from memadmin.erasure.models import SubjectRequest
+from memadmin.urls import handler400, handler403, handler404, handler500
+
+__all__ = ["handler400", "handler403", "handler404", "handler500", "urlpatterns"]
 
 
 def case_page(request: HttpRequest, case_id: object) -> HttpResponse:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import os
+import random
+import shutil
 import signal
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -110,22 +116,40 @@ def test_a_full_disk_leaves_no_file_and_a_sentence(ada: Subject, officer: User) 
     assert len(json_in(opened(copy), "sessions/1.json")["items"]) == 110
 
 
-def test_a_disk_that_is_full_when_the_file_is_written(ada: Subject, officer: User, monkeypatch: Any) -> None:
-    real = files.new_sealed_file
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[None]:
+    """A file system of this size; the test is skipped where none can be mounted."""
+    folder.mkdir(mode=0o700)
+    mounting = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "tmpfs", str(folder)]
+    if os.getuid() or not shutil.which("mount") or subprocess.run(mounting, capture_output=True).returncode:
+        pytest.skip("needs to mount a file system")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
 
-    def full(path: Path, copy: AccessCopy) -> Any:
-        if path.name == "copy":
-            raise OSError(28, "No space left on device")
-        return real(path, copy)
 
-    monkeypatch.setattr(files, "new_sealed_file", full)
+@pytest.mark.parametrize("size", ["64k", "320k"], ids=["full with the sessions", "full with the file"])
+def test_a_disk_that_is_full_keeps_nothing_of_it(
+    ada: Subject, officer: User, copies_folder: Path, size: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Hardly compressible, so that the file needs nearly as much again as the parts.
+    noise = random.Random(14)
+    add_items("a1", *(base64.b64encode(noise.randbytes(600)).decode() for _ in range(100)))
+    begun = []
+    put_together = building.put_together
+    monkeypatch.setattr(building, "put_together", lambda *args: (begun.append(args), put_together(*args)))
     copy = started_copy(ada, by=officer)
-    with pytest.MonkeyPatch.context():
-        lease = engine.take(copy.run_id)
-        assert lease is not None
-        engine.work(engine.kind_named("access_copy"), lease)
-    assert Run.objects.get(pk=copy.run_id).reason == building.DISK_FULL
-    assert files_in_folder() == []
+    with small_disk(copies_folder, size):
+        run = work_once(copy)
+        assert (run.state, run.reason) == (Run.State.WAITING, building.DISK_FULL)
+        assert bool(begun) == (size == "320k")
+        assert files_in_folder() == []
+        assert shutil.disk_usage(copies_folder).used == 0
+    let_it_retry()
+    assert work_once(copy).state == Run.State.COMPLETE
+    copy.refresh_from_db()
+    assert len(json_in(opened(copy), "sessions/1.json")["items"]) == 110
 
 
 class Away:

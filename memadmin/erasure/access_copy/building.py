@@ -52,6 +52,10 @@ SESSIONS_AT_ONCE = 50
 def work(lease: Lease) -> None:
     """Works on a copy from where it is. Raises what the lease raises, and Wait."""
     copy = AccessCopy.objects.select_related("request__subject").get(run=lease.run)
+    if copy.state != AccessCopy.State.BUILDING:
+        # Killed between the last chunk and the end of the run.
+        files.delete_parts(copy)
+        return
     try:
         build(lease, copy)
     except OSError as problem:
