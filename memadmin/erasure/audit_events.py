@@ -83,5 +83,5 @@ COPY_DELETED = declare(
     "access.copy_deleted",
     "The file with a copy of a subject's data was deleted.",
     object=REQUEST,
-    reasons=("expired", "erased", "cancelled", "replaced"),
+    reasons=("expired", "erased", "cancelled"),
 )

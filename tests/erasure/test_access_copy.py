@@ -23,7 +23,7 @@ from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Review
 from sessions_app import audit_events
 from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.services.sessions import attach_sessions
-from tests.agents import add_items, assistant, attach_main_store, user
+from tests.agents import add_items, assistant, attach_main_store
 from tests.builders import make_subject
 from tests.erasure.copies import all_text, built_copy, files_in_folder, json_in, opened, plain_file
 from tests.hostile import MARKUP
@@ -84,7 +84,8 @@ def test_everything_about_the_person_and_nothing_about_others(officer: User, key
     for foreign in ("words of Bob alone", "Bob likes coffee.", "in secret", "evenings", "bob-1", "grace", "Grace"):
         assert foreign not in text, foreign
     assert "nobody can open" not in text
-    assert Review.objects.filter(memory=memory).exists() and "reviewer_0" not in text
+    assert Review.objects.filter(memory=memory).exists()
+    assert "reviewer_0" not in text
     sessions = json_in(archive, "data.json")["sessions"]
     assert [session["session"] for session in sessions] == ["a1", "a2", "a3"]
     items = json_in(archive, "sessions/1.json")["items"]
@@ -153,8 +154,8 @@ def test_pages_load_nothing_whatever_is_stored(officer: User) -> None:
         for found in page.found:
             target = found.removeprefix("href=")
             folder = Path(name).parent
-            assert str((folder / target)).replace("sessions/../", "") in names or found.startswith("src=data:image/")
-        assert "http-equiv" in content and "default-src 'none'" in content
+            assert str(folder / target).replace("sessions/../", "") in names or found.startswith("src=data:image/")
+        assert "default-src 'none'" in content
         assert not re.search(r"@import|url\(", content.split("</style>")[0])
     items = json_in(archive, "sessions/1.json")["items"]
     assert len(items) == 2 * len(MARKUP) + 1 + len(KNOWN)

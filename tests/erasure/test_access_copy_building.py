@@ -24,6 +24,7 @@ from memadmin.erasure.models import AccessCopy, RequestNote, SubjectRequest
 from memadmin.erasure.services import WrongState, cancel_request
 from memadmin.runs import engine
 from memadmin.runs import services as runs
+from memadmin.runs.kinds import kind_named
 from memadmin.runs.models import Run
 from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.services.sessions import attach_sessions
@@ -138,7 +139,12 @@ def test_a_disk_that_is_full_keeps_nothing_of_it(
     add_items("a1", *(base64.b64encode(noise.randbytes(600)).decode() for _ in range(100)))
     begun = []
     put_together = building.put_together
-    monkeypatch.setattr(building, "put_together", lambda *args: (begun.append(args), put_together(*args)))
+
+    def noted(*args: Any) -> None:
+        begun.append(args)
+        put_together(*args)
+
+    monkeypatch.setattr(building, "put_together", noted)
     copy = started_copy(ada, by=officer)
     with small_disk(copies_folder, size):
         run = work_once(copy)
@@ -171,7 +177,7 @@ class Away:
 def work_once(copy: AccessCopy) -> Run:
     lease = engine.take(copy.run_id)
     assert lease is not None
-    engine.work(engine.kind_named("access_copy"), lease)
+    engine.work(kind_named("access_copy"), lease)
     return Run.objects.get(pk=copy.run_id)
 
 
@@ -199,7 +205,7 @@ def test_a_person_leaves_a_store_out_and_the_copy_says_so(
     copy = started_copy(ada, by=officer)
     with pytest.raises(WrongState):
         services.leave_out_stores(copy.request, note="it is gone", by=officer)
-    real = building.sealed_backend_for
+    real = sealed.sealed_backend_for
 
     def away(store: SessionStore, **kwargs: Any) -> Any:
         if store.name == "elsewhere":

@@ -16,6 +16,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.timezone import now
 
+from memadmin.accounts.reauth import CONFIRMED_AT
 from memadmin.audit.models import AuditEvent
 from memadmin.erasure.access_copy import deleting, files, jobs, services
 from memadmin.erasure.access_copy.keys import CopyKeyUnreadable, unwrapped
@@ -28,7 +29,7 @@ from tests.agents import add_items, attach_main_store
 from tests.builders import make_subject
 from tests.erasure.builders import approved, make_request
 from tests.erasure.copies import built_copy, checked_access, files_in_folder, opened, started_copy
-from tests.people import person, signed_in, signed_in_by_password
+from tests.people import person, signed_in_by_password
 
 pytestmark = pytest.mark.usefixtures("copies_folder", "agent_tables", "addresses")
 
@@ -159,7 +160,10 @@ def test_it_needs_the_permission_and_a_recent_sign_in(ada: Subject, officer: Use
         assert other.get(link).status_code == 403
         for verb in ("build", "link", "hand-over", "leave-out"):
             assert other.post(address(copy, verb)).status_code == 403
-    not_lately = signed_in(officer)
+    not_lately = signed_in_by_password(officer)
+    session = not_lately.session
+    session[CONFIRMED_AT] -= 301
+    session.save()
     assert not_lately.get(link).status_code == 302
     assert not_lately.post(address(copy, "link")).status_code == 422
     assert Client().get(link).status_code == 302
@@ -285,6 +289,7 @@ def test_an_erasure_deletes_the_copies_of_the_person(ada: Subject, officer: User
     files.make_parts_folder(begun)
     kept = built_copy(make_subject("bob-1"), by=officer)
     erasure = approved(ada, by=officer, second=second)
+    assert erasure.run is not None
     engine.carry_on(erasure.run)
     erasure.refresh_from_db()
     assert erasure.state == State.SCANNING

@@ -42,8 +42,8 @@ RETRY_FULL = timedelta(hours=1)
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 DISK_FULL = (
-    "There is no space for the copy in MEMADMIN_DATA_DIR. What was written was deleted; the run begins again in an hour,"
-    " or when it is resumed."
+    "There is no space for the copy in MEMADMIN_DATA_DIR. What was written was deleted; the run begins again in an"
+    " hour, or when it is resumed."
 )
 
 SESSIONS_AT_ONCE = 50
@@ -163,7 +163,7 @@ def encoded(text: str) -> bytes:
 # --- the file ---------------------------------------------------------------------------------------------------------
 
 
-class Target(Protocol):
+class ByteSink(Protocol):
     def write(self, data: bytes) -> int: ...
 
     def flush(self) -> None: ...
@@ -172,7 +172,7 @@ class Target(Protocol):
 class Digesting:
     """Passes everything on, and knows its size and digest."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ByteSink) -> None:
         self.target, self.size, self.digest = target, 0, hashlib.sha256()
 
     def write(self, data: bytes) -> int:

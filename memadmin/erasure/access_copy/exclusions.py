@@ -16,7 +16,7 @@ class NotIncluded(models.TextChoices):
     )
     OUTSIDE = (
         "outside",
-        "Backups, logs of servers, run states that programs saved, and what the provider of the language model keeps are"
-        " outside of this system.",
+        "Backups, logs of servers, run states that programs saved, and what the provider of the language model keeps"
+        " are outside of this system.",
     )
     OTHERS = "others", "Words from sessions of other people are left out, also where they led to a note about you."

@@ -1,7 +1,7 @@
 """What is stored about a person, as rows for files: plain values by plain words.
 
-Names of employees do not occur: a person of the staff has a number within the copy, and the roles. Text that was said in
-sessions of other people is left out. Nothing is masked: it is the person's own data.
+Names of employees do not occur: a person of the staff has a number within the copy, and the roles. Text that was said
+in sessions of other people is left out. Nothing is masked: it is the person's own data.
 """
 
 from __future__ import annotations

@@ -22,6 +22,9 @@ ITEMS_AT_ONCE = 200
 MOST_ITEMS_OF_A_RUN = 1_000
 """A longer run is divided."""
 
+CONTENT = "<!-- content -->"
+"""Where the parts of a page go in its template; escaped text cannot contain it."""
+
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
@@ -117,9 +120,11 @@ def shown_value(name: str, value: Any) -> Shown:
 
 def page(title: str, parts: Iterable[str], *, up: str = "", intro: str = "") -> Iterator[str]:
     """A page with these parts of HTML. `up` is the way to index.html, if this is another page."""
-    yield render_to_string("erasure/copy/_head.html", {"title": title, "up": up, "intro": intro})
+    whole = render_to_string("erasure/copy/page.html", {"title": title, "up": up, "intro": intro})
+    head, foot = whole.split(CONTENT)
+    yield head
     yield from parts
-    yield render_to_string("erasure/copy/_foot.html", {"up": up})
+    yield foot
 
 
 def row_parts(rows: Iterable[Row]) -> Iterator[str]:
