@@ -18,17 +18,21 @@ from django.utils.timezone import now
 
 from memadmin.accounts.reauth import CONFIRMED_AT
 from memadmin.audit.models import AuditEvent
+from memadmin.deploy.roles import Roles
 from memadmin.erasure.access_copy import deleting, files, jobs, services
 from memadmin.erasure.access_copy.keys import CopyKeyUnreadable, unwrapped
 from memadmin.erasure.models import AccessCopy, ErasureStep, SubjectRequest
 from memadmin.erasure.services import RequestError, WrongState
 from memadmin.runs import engine
+from memadmin.runs.models import Run
 from sessions_app.models import SessionRecord, Subject
 from sessions_app.services.sessions import attach_sessions
-from tests.agents import add_items, attach_main_store
+from tests.agents import add_items, attach_main_store, value_of
 from tests.builders import make_subject
+from tests.deploy.connecting import bring_into_force, logged_in_as
 from tests.erasure.builders import approved, make_request
 from tests.erasure.copies import built_copy, checked_access, files_in_folder, opened, started_copy
+from tests.memories.builders import approved as approved_memory
 from tests.people import person, signed_in_by_password
 
 pytestmark = pytest.mark.usefixtures("copies_folder", "agent_tables", "addresses")
@@ -95,6 +99,24 @@ def test_a_copy_is_built_once_at_a_time(ada: Subject, officer: User) -> None:
     request.refresh_from_db()
     assert request.state == State.RUNNING
     assert request.due_on > request.received_on
+
+
+def test_the_roles_of_web_server_and_worker_are_enough(ada: Subject, officer: User, kept_in_force: Roles) -> None:
+    memory = approved_memory("likes tea", subject=ada)
+    bring_into_force(kept_in_force)
+    with logged_in_as(kept_in_force["web"]):
+        copy = started_copy(ada, by=officer)
+    with logged_in_as(kept_in_force["worker"]):
+        assert value_of("SELECT current_user") == kept_in_force["worker"]
+        run = engine.carry_on(copy.run)
+        assert run.state == Run.State.COMPLETE, run.reason
+    with logged_in_as(kept_in_force["web"]):
+        content = b"".join(services.fetch(copy.request, services.make_link(copy.request, by=officer), by=officer)[1])
+        services.hand_over(copy.request, note="by post", by=officer)
+    assert memory.statement in ZipFile(io.BytesIO(content)).read("memories.html").decode()
+    with logged_in_as(kept_in_force["worker"]):
+        AccessCopy.objects.update(expires_at=now())
+        assert deleting.delete_expired() == 1
 
 
 # --- download ---------------------------------------------------------------------------------------------------------
