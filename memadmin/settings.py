@@ -144,6 +144,7 @@ SEARCH_SCAN_SECONDS = environment.positive_integer("MEMADMIN_SEARCH_SCAN_SECONDS
 # a person's data is kept.
 CANCEL_WINDOW = timedelta(minutes=environment.positive_integer("MEMADMIN_CANCEL_MINUTES"))
 BACKUP_DAYS = environment.positive_integer("MEMADMIN_BACKUP_DAYS")
+ACCESS_COPY_FOLDER = DATA_DIR / "access-copies"
 ACCESS_COPY_LIFETIME = timedelta(days=environment.positive_integer("MEMADMIN_ACCESS_COPY_DAYS"))
 
 # Embedder of memories. Agents use the same one, or find by words alone.

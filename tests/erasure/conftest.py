@@ -11,5 +11,5 @@ import pytest
 @pytest.fixture
 def copies_folder(settings: Any, tmp_path: Path) -> Path:
     """A folder of this test alone for copies."""
-    settings.DATA_DIR = tmp_path
+    settings.ACCESS_COPY_FOLDER = tmp_path / "access-copies"
     return tmp_path / "access-copies"

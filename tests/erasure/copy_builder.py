@@ -20,7 +20,7 @@ from tests.forks import use_database
 def main(database: str, server: Path, folder: Path, run_id: int, place: str, limit: int) -> None:
     """`place` is where it dies; `limit` is the size of the largest file that it may write, 0 for no limit."""
     use_database(database, server)
-    settings.DATA_DIR = folder
+    settings.ACCESS_COPY_FOLDER = folder
     settings.SESSION_KEYS = ()
     if place:
         die_at(place)
@@ -34,7 +34,7 @@ def memory_of_a_build(database: str, server: Path, folder: Path, run_id: int, an
     import tracemalloc
 
     use_database(database, server)
-    settings.DATA_DIR = folder
+    settings.ACCESS_COPY_FOLDER = folder
     run = Run.objects.get(pk=run_id)
     tracemalloc.start()
     run = engine.carry_on(run)

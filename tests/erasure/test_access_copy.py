@@ -36,6 +36,12 @@ from tests.sealed import keys as keys
 pytestmark = pytest.mark.usefixtures("copies_folder", "agent_tables")
 
 CALL = {"type": "function_call", "call_id": "c1", "name": "look_up_order", "arguments": '{"number": "A-17"}'}
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+REMOTE = [
+    {"type": "input_image", "image_url": "https://elsewhere.example/picture.png"},
+    {"type": "input_file", "file_url": "https://elsewhere.example/file.pdf", "filename": "file.pdf"},
+    {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}"},
+]
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "sent to Grüße-Straße 5"}
 
 
@@ -130,6 +136,7 @@ def test_pages_load_nothing_whatever_is_stored(officer: User) -> None:
     ada = make_subject("ada-1")
     add_items("a1", *MARKUP.values(), *(assistant(text) for text in MARKUP.values()))
     add_items("a1", {"type": "function_call", "call_id": "x", "name": MARKUP["script"], "arguments": MARKUP["image"]})
+    add_items("a1", {"role": "user", "content": REMOTE})
     give(ada, "a1", by=officer)
     with connection.cursor() as cursor:
         for odd in (*(text for text in KNOWN if "\ud800" not in text), '{"role":"user","content":"\\ud800 half"}'):
@@ -158,7 +165,12 @@ def test_pages_load_nothing_whatever_is_stored(officer: User) -> None:
         assert "default-src 'none'" in content
         assert not re.search(r"@import|url\(", content.split("</style>")[0])
     items = json_in(archive, "sessions/1.json")["items"]
-    assert len(items) == 2 * len(MARKUP) + 1 + len(KNOWN)
+    assert len(items) == 2 * len(MARKUP) + 2 + len(KNOWN)
+    assert [item["text"] for item in items if item.get("text", "").startswith('{"role":"user","content":"x"')] == [
+        '{"role":"user","content":"x","content":""}'
+    ]
+    assert "https://elsewhere.example/file.pdf" in archive.read("sessions/1.html").decode()
+    assert "data:image/png;base64," in archive.read("sessions/1.html").decode()
 
 
 def test_the_file_holds_no_plain_text_and_is_nobody_elses(officer: User) -> None:

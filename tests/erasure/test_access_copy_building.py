@@ -60,7 +60,7 @@ def ada(officer: User) -> Subject:
 
 def in_process(copy: AccessCopy, place: str = "", limit: int = 0) -> int | None:
     """Exit code of a worker; afterwards its lease has expired."""
-    args = (connection.settings_dict["NAME"], server(), all_settings.DATA_DIR, copy.run_id, place, limit)
+    args = (connection.settings_dict["NAME"], server(), all_settings.ACCESS_COPY_FOLDER, copy.run_id, place, limit)
     worker = PROCESSES.Process(target=copy_builder.main, args=args)
     worker.start()
     worker.join()
@@ -284,7 +284,7 @@ def test_a_builder_whose_copy_was_deleted_meanwhile_leaves_nothing(
 
 def peak_of(copy: AccessCopy) -> int:
     here, there = PROCESSES.Pipe()
-    args = (connection.settings_dict["NAME"], server(), all_settings.DATA_DIR, copy.run_id, there)
+    args = (connection.settings_dict["NAME"], server(), all_settings.ACCESS_COPY_FOLDER, copy.run_id, there)
     worker = PROCESSES.Process(target=copy_builder.memory_of_a_build, args=args)
     worker.start()
     state, peak = here.recv()

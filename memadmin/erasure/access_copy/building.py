@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import errno
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, timedelta
 from itertools import chain, islice
 from typing import IO, Any, Protocol, cast
+from uuid import UUID
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from django.conf import settings
@@ -241,22 +242,24 @@ def members(run: Run, copy: AccessCopy, scope: Scope) -> Iterator[Member]:
             for left in not_included(run, copy)
         ],
     }
-    yield text_member("index.html", overview(run, copy, scope, about))
+    # Read once, so that numbers mean the same everywhere.
+    keys = list(sessions(scope).values_list("pk", flat=True))
+    yield text_member("index.html", overview(run, copy, scope, keys, about))
     yield text_member("about.json", iter([writing.json_text(about)]))
-    yield text_member("data.json", data(copy, scope))
+    yield text_member("data.json", data(copy, scope, keys))
     for listing in LISTINGS:
         yield text_member(f"{listing.name}.json", writing.json_rows(listing.rows(scope, Staff())))
         rows = writing.row_parts(listing.rows(scope, Staff()))
         yield text_member(
             f"{listing.name}.html", writing.page(listing.title, rows, up="index.html", intro=listing.intro)
         )
-    key = unwrapped(copy.key)
-    for number, record in numbered(scope):
+    file_key = unwrapped(copy.key)
+    for number, record in numbered(scope, keys):
         as_json, as_page = (files.parts_of(copy) / f"{record.pk}.{ending}" for ending in ("json", "html"))
         if as_page.exists():
-            yield f"sessions/{number}.json", plain_size(as_json), unsealed(as_json, key)
+            yield f"sessions/{number}.json", plain_size(as_json), unsealed(as_json, file_key)
             head, foot = (text.encode() for text in session_frame(number))
-            parts = framed(head, unsealed(as_page, key), foot)
+            parts = framed(head, unsealed(as_page, file_key), foot)
             yield f"sessions/{number}.html", len(head) + plain_size(as_page) + len(foot), parts
 
 
@@ -274,9 +277,8 @@ def framed(head: bytes, parts: Iterator[bytes], foot: bytes) -> Iterator[bytes]:
     yield foot
 
 
-def numbered(scope: Scope) -> Iterator[tuple[int, SessionRecord]]:
-    """All sessions with their numbers, in batches of keys: no cursor stays open."""
-    keys = list(sessions(scope).values_list("pk", flat=True))
+def numbered(scope: Scope, keys: Sequence[UUID]) -> Iterator[tuple[int, SessionRecord]]:
+    """Sessions with their numbers, in batches: no cursor stays open."""
     for start in range(0, len(keys), SESSIONS_AT_ONCE):
         batch = sessions(scope).in_bulk(keys[start : start + SESSIONS_AT_ONCE])
         for offset, key in enumerate(keys[start : start + SESSIONS_AT_ONCE]):
@@ -284,28 +286,28 @@ def numbered(scope: Scope) -> Iterator[tuple[int, SessionRecord]]:
                 yield start + offset + 1, batch[key]
 
 
-def data(copy: AccessCopy, scope: Scope) -> Iterator[str]:
+def data(copy: AccessCopy, scope: Scope, keys: Sequence[UUID]) -> Iterator[str]:
     """The ids of the person and all sessions with the names of their files."""
     yield '{"person": ' + writing.json_text(person(scope)) + ',\n"sessions": ['
-    for number, record in numbered(scope):
+    for number, record in numbered(scope, keys):
         is_there = (files.parts_of(copy) / f"{record.pk}.json").exists()
         row = {"number": number, "file": f"sessions/{number}.json" if is_there else None, **session_row(record)}
         yield ("," if number > 1 else "") + "\n" + writing.json_text(row)
     yield "\n]}\n"
 
 
-def overview(run: Run, copy: AccessCopy, scope: Scope, about: dict[str, Any]) -> Iterator[str]:
+def overview(run: Run, copy: AccessCopy, scope: Scope, keys: Sequence[UUID], about: dict[str, Any]) -> Iterator[str]:
     context = {
         "about": about | {"not_included": not_included(run, copy)},
         "person": writing.shown(person(scope)),
         "listings": LISTINGS,
     }
     beginning = render_to_string("erasure/copy/_overview.html", context)
-    yield from writing.page("A copy of your data", chain([beginning], session_parts(copy, scope)))
+    yield from writing.page("A copy of your data", chain([beginning], session_parts(copy, scope, keys)))
 
 
-def session_parts(copy: AccessCopy, scope: Scope) -> Iterator[str]:
-    rows = numbered(scope)
+def session_parts(copy: AccessCopy, scope: Scope, keys: Sequence[UUID]) -> Iterator[str]:
+    rows = numbered(scope, keys)
     while batch := list(islice(rows, SESSIONS_AT_ONCE)):
         shown = [shown_session(number, record, copy) for number, record in batch]
         yield render_to_string("erasure/copy/_sessions.html", {"sessions": shown})

@@ -31,8 +31,8 @@ CONTENT = "<!-- content -->"
 
 def json_text(value: Any) -> str:
     """A value as JSON text that is valid UTF-8. Raises ValueError and RecursionError for what JSON cannot hold."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1, default=plain)
-    return text if is_encodable(text) else json.dumps(value, allow_nan=False, indent=1, default=plain)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain)
+    return text if is_encodable(text) else json.dumps(value, allow_nan=False, default=plain)
 
 
 def plain(value: Any) -> str:
@@ -69,6 +69,14 @@ def is_json(value: Any) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def data_text(value: Any) -> str:
+    """JSON to read."""
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=1, default=plain)
+    except (ValueError, RecursionError):
+        return repr_of(value)
 
 
 def repr_of(value: Any) -> str:
@@ -112,7 +120,7 @@ def shown_value(name: str, value: Any) -> Shown:
         case list() if all(isinstance(each, str) for each in value):
             return Shown(label, "line", ", ".join(value))
         case dict() | list():
-            return Shown(label, "text", safe_json({"": value})[2:-1].strip().removeprefix('"": ') if value else "")
+            return Shown(label, "text", data_text(value) if value else "")
         case _:
             text = repr_of(value)
             return Shown(label, "text" if len(text) > 80 or "\n" in text else "line", text)
@@ -148,14 +156,22 @@ class SessionCounts:
 
 
 def json_item(item: StoredItem, number: int) -> str:
-    """One item: its JSON value, or its text if that is no JSON."""
+    """One item: its JSON value, or its text if that is no JSON, or would not be the same afterwards."""
     row: Row = {"number": number, "written_at": item.written_at}
     if is_closed(item):
         return json_text(row | {"not_included": "encrypted; the key is not available"})
     try:
-        return json_text(row | {"item": json.loads(item.raw)})
+        return json_text(row | {"item": json.loads(item.raw, object_pairs_hook=members_once)})
     except (ValueError, RecursionError):
         return json_text(row | {"text": item.raw})
+
+
+def members_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Raises ValueError for an object that has a member twice."""
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a member occurs twice")
+    return members
 
 
 def is_closed(item: StoredItem) -> bool:
