@@ -145,13 +145,16 @@ PHONE_REGIONS = environment.phone_regions("MEMADMIN_PHONE_REGIONS")
 SEARCH_LIFETIME = timedelta(hours=environment.positive_integer("MEMADMIN_SEARCH_HOURS"))
 SEARCH_SCAN_SECONDS = environment.positive_integer("MEMADMIN_SEARCH_SCAN_SECONDS")
 
-# Requests of people: time to cancel an approved erasure, and how long backups keep what was erased.
+# Requests of people: time to cancel an approved erasure, how long backups keep what was erased, and how long a copy of
+# a person's data is kept.
 CANCEL_WINDOW = timedelta(minutes=environment.positive_integer("MEMADMIN_CANCEL_MINUTES"))
 SUPPRESSION_LEDGER = environment.anchor_path(
     "MEMADMIN_SUPPRESSION_LEDGER", DATA_DIR / "suppressions.jsonl" if SIGNING_KEY_KEPT else None
 )
 RESCAN_AFTER = timedelta(minutes=environment.positive_integer("MEMADMIN_RESCAN_MINUTES"))
 BACKUP_DAYS = environment.positive_integer("MEMADMIN_BACKUP_DAYS")
+ACCESS_COPY_FOLDER = DATA_DIR / "access-copies"
+ACCESS_COPY_LIFETIME = timedelta(days=environment.positive_integer("MEMADMIN_ACCESS_COPY_DAYS"))
 
 # Embedder of memories. Agents use the same one, or find by words alone.
 EMBEDDER = environment.embedder("MEMADMIN_EMBEDDER")

@@ -106,6 +106,12 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             "30",
             "days",
         ),
+        Variable(
+            "MEMADMIN_ACCESS_COPY_DAYS",
+            "Days after which the file with a copy of a person's data is deleted.",
+            "14",
+            "days",
+        ),
     ),
     "Web server": (
         Variable(

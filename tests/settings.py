@@ -1,7 +1,7 @@
 """The settings of the test suite: the real ones, without what a test run has no use for."""
 
 from memadmin.settings import *  # noqa: F403
-from memadmin.settings import CHECKOUT_DIR, DATABASES, STORAGES, TEMPLATES
+from memadmin.settings import CHECKOUT_DIR, DATA_DIR, DATABASES, STORAGES, TEMPLATES
 
 # Nothing here has to survive a power cut.
 DATABASES["default"]["OPTIONS"]["options"] = "-c synchronous_commit=off"
@@ -16,6 +16,9 @@ SUPPRESSION_LEDGER = None
 
 # Tests that have keys of subjects make a folder for them.
 SUBJECT_KEYS_DIR = None
+
+# Copies of an installation in this checkout belong to no row of a test's database.
+ACCESS_COPY_FOLDER = DATA_DIR / "access-copies-of-tests"
 
 # Nobody outside is told of the queues of tests.
 DIGEST_URL, DIGEST_SECRET, DIGEST_TO = "", b"", []

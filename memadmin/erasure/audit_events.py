@@ -62,3 +62,33 @@ RECORD_CHANGED = declare(
     "A person changed the head of the record of processing activities.",
     object=PROCESSING_RECORD,
 )
+
+# --- copies for the person --------------------------------------------------------------------------------------------
+
+COPY_REQUESTED = declare(
+    "access.copy_requested", "A person started to build a copy of a subject's data for the subject.", object=REQUEST
+)
+COPY_BUILT = declare(
+    "access.copy_built",
+    "A copy of a subject's data was built: all its sessions were read, encrypted ones decrypted.",
+    object=REQUEST,
+    counters=("sessions", "items"),
+)
+COPY_STORE_LEFT_OUT = declare(
+    "access.store_left_out",
+    "A person decided that a copy is built without the stores that do not respond.",
+    object=REQUEST,
+)
+COPY_LINK_MADE = declare(
+    "access.link_made", "A person made a link for one download of a copy; an earlier link ended.", object=REQUEST
+)
+COPY_FETCHED = declare("access.copy_fetched", "A person downloaded a copy of a subject's data.", object=REQUEST)
+COPY_HANDED_OVER = declare(
+    "access.copy_handed_over", "A person handed the copy over to the subject; the request is answered.", object=REQUEST
+)
+COPY_DELETED = declare(
+    "access.copy_deleted",
+    "The file with a copy of a subject's data was deleted.",
+    object=REQUEST,
+    reasons=("expired", "erased", "cancelled"),
+)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from django.utils.timezone import now
 from procrastinate.contrib.django import app
 
+from memadmin.erasure.access_copy import jobs as access_copy_jobs
 from memadmin.erasure.reminders import send_reminders
 from memadmin.web.periodic import is_stale
+
+__all__ = ["access_copy_jobs", "remind_of_requests"]
 
 
 @app.periodic(cron="*/10 * * * *")

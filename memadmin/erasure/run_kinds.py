@@ -1,12 +1,15 @@
-"""Kind of runs that erase a person's data."""
+"""Kinds of runs that erase a person's data, or copy it for the person."""
 
 from __future__ import annotations
 
 from django.contrib.auth.models import User
 
 from memadmin.erasure import closing, work
+from memadmin.erasure.access_copy import building
+from memadmin.erasure.access_copy.deleting import delete_copy
+from memadmin.erasure.access_copy.exclusions import NotIncluded
 from memadmin.erasure.exceptions import Left
-from memadmin.erasure.models import SubjectRequest
+from memadmin.erasure.models import AccessCopy, RequestNote, SubjectRequest
 from memadmin.runs.engine import Lease
 from memadmin.runs.kinds import RunKind, register
 from memadmin.runs.models import Run
@@ -35,3 +38,29 @@ class ErasureKind(RunKind):
     def may_cancel(self, run: Run) -> bool:
         """Until something was erased: an erasure that has begun is finished."""
         return not SubjectRequest.objects.get(run=run).is_started
+
+
+@register
+class AccessCopyKind(RunKind):
+    name = building.RUN_KIND
+    title = "Copy for a person"
+    unit = "items"
+    counters = {"sessions": "Sessions"}  # noqa: RUF012
+    sentences = dict(NotIncluded.choices)  # noqa: RUF012
+
+    def work(self, lease: Lease) -> None:
+        building.work(lease)
+
+    def before_end(self, run: Run) -> None:
+        copy = AccessCopy.objects.select_related("request").get(run=run)
+        if run.state == Run.State.CANCELLED:
+            delete_copy(copy, reason="cancelled")
+        elif run.state == Run.State.FAILED:
+            copy.request.note(RequestNote.Code.STOPPED)
+
+    def describe(self, run: Run) -> str:
+        return f"Request {AccessCopy.objects.select_related('request').get(run=run).request}"
+
+    def url(self, run: Run, viewer: User) -> str:
+        copy = AccessCopy.objects.select_related("request").get(run=run)
+        return copy.request.get_absolute_url() if viewer.has_perm("erasure.view_request") else ""

@@ -1,4 +1,4 @@
-from django.urls import path
+from django.urls import include, path
 
 from memadmin.erasure.views import actions, cases, lists, receipts
 
@@ -19,6 +19,7 @@ urlpatterns = [
     path("<uuid:case_id>/pause/", actions.pause, name="request-pause"),
     path("<uuid:case_id>/resume/", actions.resume, name="request-resume"),
     path("<uuid:case_id>/steps/<int:step_id>/leave-out/", actions.leave_out, name="request-leave-out"),
+    path("", include("memadmin.erasure.access_copy.urls")),
     path("<uuid:case_id>/receipt/", receipts.receipt, name="request-receipt"),
     path("<uuid:case_id>/receipt.json", receipts.receipt_file, name="request-receipt-file"),
 ]

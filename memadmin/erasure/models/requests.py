@@ -208,6 +208,10 @@ class RequestNote(models.Model):
         LEFT_OUT = "left_out", "Left out by decision"
         SCANNED = "scanned", "Scanned"
         FOUND = "found", "The scan found data"
+        COPY_BUILT = "copy_built", "Copy built"
+        COPY_FETCHED = "copy_fetched", "Copy downloaded"
+        COPY_DELETED = "copy_deleted", "Copy deleted"
+        HANDED_OVER = "handed_over", "Copy handed over"
         CLOSED = "closed", "Closed"
         REOPENED = "reopened", "Opened again"
 

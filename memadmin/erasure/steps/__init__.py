@@ -7,6 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from memadmin.erasure.steps.base import Counted, Done, RowStep, Step
 from memadmin.erasure.steps.beside import AdminLog, AuditDetails, Findings, Grants, Identity, Redactions, Searches
+from memadmin.erasure.steps.copies import AccessCopies
 from memadmin.erasure.steps.keys import SubjectKeys
 from memadmin.erasure.steps.memories import (
     Decisions,
@@ -53,6 +54,7 @@ STEPS = in_order(
         Signals(),
         Distillations(),
         Memories(),
+        AccessCopies(),
         Searches(),
         Redactions(),
         Grants(),

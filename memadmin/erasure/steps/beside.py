@@ -107,7 +107,7 @@ class Identity(Step):
     what_happens = "Deleted; keyed digests stay, so that nothing is stored under these ids again."
     after = (
         *("sessions", "subject_keys", "findings", "searches", "redactions", "grants", "admin_log"),
-        *("shared_memories", "distillations", "memories"),
+        *("shared_memories", "distillations", "memories", "access_copies"),
     )
 
     def count(self, scope: Scope, place: str) -> Counted:

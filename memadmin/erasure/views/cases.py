@@ -11,6 +11,7 @@ from django.conf import settings
 from django.http import HttpResponse
 
 from memadmin.erasure import access, services
+from memadmin.erasure.access_copy.panel import access_context
 from memadmin.erasure.closing import exceptions_of
 from memadmin.erasure.forms import ApprovalForm, ExtendForm, IdentityForm, NoteForm, RefuseForm
 from memadmin.erasure.holder_view_models import (
@@ -69,6 +70,8 @@ def case_page(
     }
     if view.is_erasure:
         context |= erasure_context(request, shown)
+    if shown.kind == SubjectRequest.Kind.ACCESS:
+        context |= access_context(shown, request.user)
     if not is_own:
         context |= actions_on(request, shown)
     if shown.state == State.AWAITING:

@@ -1,0 +1,348 @@
+"""The run that builds a copy: a part for each session, then the ZIP file.
+
+Parts stay when the run is interrupted, so it continues with the next session. They are put together without reading a
+store, so a store that is away delays the copy and never spoils it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+from collections.abc import Iterator, Sequence
+from datetime import UTC, timedelta
+from itertools import chain, islice
+from typing import IO, Any, Protocol, cast
+from uuid import UUID
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from django.conf import settings
+from django.db.models.functions import Now
+from django.template.loader import render_to_string
+from django.utils.timezone import now
+
+from memadmin import audit
+from memadmin.erasure import audit_events
+from memadmin.erasure.access_copy import files, writing
+from memadmin.erasure.access_copy.exclusions import NotIncluded
+from memadmin.erasure.access_copy.keys import unwrapped
+from memadmin.erasure.access_copy.records import LISTINGS, Staff, person, session_row, sessions
+from memadmin.erasure.access_copy.sealed_files import plain_size, unsealed
+from memadmin.erasure.models import AccessCopy, RequestNote
+from memadmin.erasure.scope import Scope, scope_of
+from memadmin.runs import engine
+from memadmin.runs.engine import Interrupted, Lease, LeaseLost, Wait
+from memadmin.runs.models import Run
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.stores.base import SessionUnreadable, StoreUnavailable
+from sessions_app.stores.sealed import sealed_backend_for
+
+RUN_KIND = "access_copy"
+
+RETRY_STORE = timedelta(minutes=5)
+RETRY_FULL = timedelta(hours=1)
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+DISK_FULL = (
+    "There is no space for the copy in MEMADMIN_DATA_DIR. What was written was deleted; the run begins again in an"
+    " hour, or when it is resumed."
+)
+
+SESSIONS_AT_ONCE = 50
+
+
+def work(lease: Lease) -> None:
+    """Works on a copy from where it is. Raises what the lease raises, and Wait."""
+    copy = AccessCopy.objects.select_related("request__subject").get(run=lease.run)
+    if copy.state != AccessCopy.State.BUILDING:
+        # Killed between the last chunk and the end of the run.
+        files.delete_parts(copy)
+        return
+    try:
+        build(lease, copy)
+    except OSError as problem:
+        if problem.errno not in FULL:
+            raise
+        # The agents' database may be on the same disk.
+        files.delete_parts(copy)
+        raise Wait(DISK_FULL, retry_after=RETRY_FULL) from problem
+    except (Interrupted, LeaseLost):
+        # Of a copy that was deleted meanwhile nothing may stay.
+        if not AccessCopy.objects.filter(pk=copy.pk, state=AccessCopy.State.BUILDING).exists():
+            files.delete_parts(copy)
+        raise
+
+
+def build(lease: Lease, copy: AccessCopy) -> None:
+    if not files.parts_of(copy).exists():
+        # The first attempt; or the parts are on another machine, or were deleted because the disk was full.
+        with lease.chunk() as run:
+            run.cursor, run.counters, run.done = {}, {}, 0
+    files.make_parts_folder(copy)
+    scope = scope_of(copy.request.subject, [])
+    away = []
+    for store in SessionStore.objects.filter(pk__in=scope.records().values("store")).order_by("name"):
+        if store.name not in copy.left_out:
+            try:
+                write_sessions(lease, copy, scope, store)
+            except StoreUnavailable:
+                away.append(store.name)
+    if away or copy.waits_for:
+        with lease.chunk():
+            AccessCopy.objects.filter(pk=copy.pk).update(waits_for=away)
+    if away:
+        raise Wait(
+            f"The store {', '.join(away)} does not respond. The run tries again; a person may leave it out.",
+            retry_after=RETRY_STORE,
+        )
+    put_together(lease, copy, scope)
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def write_sessions(lease: Lease, copy: AccessCopy, scope: Scope, store: SessionStore) -> None:
+    """Writes the parts of a store's sessions after the last one that was done. Raises StoreUnavailable."""
+    place = str(store.pk)
+    records = scope.records().filter(store=store, erased_at=None).order_by("pk")
+    while batch := list(after(records, lease.run.cursor.get(place))[:SESSIONS_AT_ONCE]):
+        for record in batch:
+            record.store = store
+            try:
+                counts = write_parts(lease, copy, record)
+            except SessionUnreadable:
+                counts = None
+            with lease.chunk() as run:
+                run.cursor = {**run.cursor, place: str(record.pk)}
+                if counts is None:
+                    run.count(unreadable=1)
+                else:
+                    run.done += counts.items
+                    run.count(sessions=1, closed=counts.closed)
+            lease.checkpoint()
+
+
+def after(records: Any, last: str | None) -> Any:
+    return records.filter(pk__gt=last) if last else records
+
+
+def write_parts(lease: Lease, copy: AccessCopy, record: SessionRecord) -> writing.SessionCounts:
+    """Writes one session as JSON and as a page. Raises StoreUnavailable, with nothing written."""
+    counts = writing.SessionCounts()
+    backend = sealed_backend_for(record.store, opens=True)
+    items = backend.every_item(record.session_id)
+    folder = files.parts_of(copy)
+    with (
+        files.new_sealed_file(folder / f"{record.pk}.json", copy) as as_json,
+        files.new_sealed_file(folder / f"{record.pk}.html", copy) as as_page,
+    ):
+        pages = writing.SessionPages()
+        as_json.write(encoded('{"session": ' + writing.json_text(session_row(record)) + ',\n"items": ['))
+        while batch := list(islice(items, writing.ITEMS_AT_ONCE)):
+            for item in batch:
+                as_json.write(encoded(("," if counts.items else "") + "\n" + writing.json_item(item, counts.items + 1)))
+                counts.items += 1
+                counts.closed += writing.is_closed(item)
+            as_page.write(encoded(pages.add(batch)))
+            keep(lease)
+        as_page.write(encoded(pages.finish()))
+        as_json.write(b"\n]}\n")
+    return counts
+
+
+def keep(lease: Lease) -> None:
+    """Between two batches of what is one step for the cursor. Raises Interrupted when this process must end."""
+    lease.keep()
+    if engine.stopping.is_set():
+        raise Interrupted
+
+
+def encoded(text: str) -> bytes:
+    # Pages write half characters out; this is for what they leave.
+    return text.encode(errors="backslashreplace")
+
+
+# --- the file ---------------------------------------------------------------------------------------------------------
+
+
+class ByteSink(Protocol):
+    def write(self, data: bytes) -> int: ...
+
+    def flush(self) -> None: ...
+
+
+class Digesting:
+    """Passes everything on, and knows its size and digest."""
+
+    def __init__(self, target: ByteSink) -> None:
+        self.target, self.size, self.digest = target, 0, hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self.size += len(data)
+        self.digest.update(data)
+        return self.target.write(data)
+
+    def flush(self) -> None:
+        self.target.flush()
+
+
+def put_together(lease: Lease, copy: AccessCopy, scope: Scope) -> None:
+    """Writes the ZIP file, puts it in place and says so in one chunk."""
+    built = files.parts_of(copy) / "copy"
+    with files.new_sealed_file(built, copy) as sealed:
+        target = Digesting(sealed)
+        # Not as a context manager, which would hide an error behind one of its own.
+        archive = ZipFile(cast(IO[bytes], target), "w", ZIP_DEFLATED)
+        for name, size, parts in members(lease.run, copy, scope):
+            info = ZipInfo(name, now().astimezone(UTC).timetuple()[:6])
+            info.compress_type, info.external_attr, info.file_size = ZIP_DEFLATED, 0o600 << 16, size
+            with archive.open(info, "w") as member:
+                for part in parts:
+                    member.write(part)
+                    keep(lease)
+        archive.close()
+    name = f"{copy.pk.hex}-{lease.token}"
+    with lease.chunk() as run:
+        locked = AccessCopy.objects.select_for_update(of=("self",)).get(pk=copy.pk)
+        if locked.state != AccessCopy.State.BUILDING:
+            raise Interrupted
+        files.put_in_place(built, copy, name)
+        audit.record(
+            audit_events.COPY_BUILT,
+            target=copy.request,
+            subject=copy.request.subject_id,
+            counters={"sessions": run.counters.get("sessions", 0), "items": run.done},
+        )
+        copy.request.note(RequestNote.Code.COPY_BUILT)
+        AccessCopy.objects.filter(pk=copy.pk).update(
+            state=AccessCopy.State.READY,
+            file_name=name,
+            size=target.size,
+            sha256=target.digest.hexdigest(),
+            ready_at=Now(),
+            expires_at=now() + settings.ACCESS_COPY_LIFETIME,
+        )
+        run.exceptions = [
+            [left["code"], left["place"], left["count"]] for left in not_included(run, copy) if left["is_exception"]
+        ]
+    files.delete_parts(copy)
+
+
+Member = tuple[str, int, Iterator[bytes]]
+"""Name in the ZIP file, size if it is known, and the content."""
+
+
+def members(run: Run, copy: AccessCopy, scope: Scope) -> Iterator[Member]:
+    """All files of the copy, the overview first."""
+    about = {
+        "request": str(copy.request),
+        "made_at": now(),
+        "legal_basis": "GDPR article 15",
+        "not_included": [
+            {"reason": left["sentence"], "place": left["place"], "count": left["count"]}
+            for left in not_included(run, copy)
+        ],
+    }
+    # Read once, so that numbers mean the same everywhere.
+    keys = list(sessions(scope).values_list("pk", flat=True))
+    yield text_member("index.html", overview(run, copy, scope, keys, about))
+    yield text_member("about.json", iter([writing.json_text(about)]))
+    yield text_member("data.json", data(copy, scope, keys))
+    for listing in LISTINGS:
+        yield text_member(f"{listing.name}.json", writing.json_rows(listing.rows(scope, Staff())))
+        rows = writing.row_parts(listing.rows(scope, Staff()))
+        yield text_member(
+            f"{listing.name}.html", writing.page(listing.title, rows, up="index.html", intro=listing.intro)
+        )
+    file_key = unwrapped(copy.key)
+    for number, record in numbered(scope, keys):
+        as_json, as_page = (files.parts_of(copy) / f"{record.pk}.{ending}" for ending in ("json", "html"))
+        if as_page.exists():
+            yield f"sessions/{number}.json", plain_size(as_json), unsealed(as_json, file_key)
+            head, foot = (text.encode() for text in session_frame(number))
+            parts = framed(head, unsealed(as_page, file_key), foot)
+            yield f"sessions/{number}.html", len(head) + plain_size(as_page) + len(foot), parts
+
+
+def text_member(name: str, parts: Iterator[str]) -> Member:
+    return name, 0, (encoded(part) for part in parts)
+
+
+def session_frame(number: int) -> list[str]:
+    return list(writing.page(f"Session {number}", (), up="../index.html"))
+
+
+def framed(head: bytes, parts: Iterator[bytes], foot: bytes) -> Iterator[bytes]:
+    yield head
+    yield from parts
+    yield foot
+
+
+def numbered(scope: Scope, keys: Sequence[UUID]) -> Iterator[tuple[int, SessionRecord]]:
+    """Sessions with their numbers, in batches: no cursor stays open."""
+    for start in range(0, len(keys), SESSIONS_AT_ONCE):
+        batch = sessions(scope).in_bulk(keys[start : start + SESSIONS_AT_ONCE])
+        for offset, key in enumerate(keys[start : start + SESSIONS_AT_ONCE]):
+            if key in batch:
+                yield start + offset + 1, batch[key]
+
+
+def data(copy: AccessCopy, scope: Scope, keys: Sequence[UUID]) -> Iterator[str]:
+    """The ids of the person and all sessions with the names of their files."""
+    yield '{"person": ' + writing.json_text(person(scope)) + ',\n"sessions": ['
+    for number, record in numbered(scope, keys):
+        is_there = (files.parts_of(copy) / f"{record.pk}.json").exists()
+        row = {"number": number, "file": f"sessions/{number}.json" if is_there else None, **session_row(record)}
+        yield ("," if number > 1 else "") + "\n" + writing.json_text(row)
+    yield "\n]}\n"
+
+
+def overview(run: Run, copy: AccessCopy, scope: Scope, keys: Sequence[UUID], about: dict[str, Any]) -> Iterator[str]:
+    context = {
+        "about": about | {"not_included": not_included(run, copy)},
+        "person": writing.shown(person(scope)),
+        "listings": LISTINGS,
+    }
+    beginning = render_to_string("erasure/copy/_overview.html", context)
+    yield from writing.page("A copy of your data", chain([beginning], session_parts(copy, scope, keys)))
+
+
+def session_parts(copy: AccessCopy, scope: Scope, keys: Sequence[UUID]) -> Iterator[str]:
+    rows = numbered(scope, keys)
+    while batch := list(islice(rows, SESSIONS_AT_ONCE)):
+        shown = [shown_session(number, record, copy) for number, record in batch]
+        yield render_to_string("erasure/copy/_sessions.html", {"sessions": shown})
+
+
+def shown_session(number: int, record: SessionRecord, copy: AccessCopy) -> dict[str, Any]:
+    is_there = (files.parts_of(copy) / f"{record.pk}.html").exists()
+    why = ""
+    if record.erased_at:
+        why = "erased; nothing of it is stored"
+    elif record.store.name in copy.left_out:
+        why = NotIncluded.STORE_LEFT_OUT.label
+    elif not is_there:
+        why = "could not be read, or began after this copy"
+    return {
+        "number": number,
+        "page": f"sessions/{number}.html" if is_there else "",
+        "why": why,
+        "values": writing.shown(session_row(record)),
+    }
+
+
+def not_included(run: Run, copy: AccessCopy) -> list[dict[str, Any]]:
+    """What is missing, with its reason. `is_exception` if it would be there under better circumstances."""
+    counted = [
+        *((NotIncluded.STORE_LEFT_OUT, name, 0) for name in copy.left_out),
+        (NotIncluded.UNREADABLE, "", run.counters.get("unreadable", 0)),
+        (NotIncluded.NO_KEY, "", run.counters.get("closed", 0)),
+    ]
+    rows = [
+        {"code": code.value, "place": place, "count": count, "sentence": code.label, "is_exception": True}
+        for code, place, count in counted
+        if count or place
+    ]
+    always = (NotIncluded.OTHERS, NotIncluded.HIDDEN_BY_PROVIDER, NotIncluded.OUTSIDE)
+    return rows + [
+        {"code": code.value, "place": "", "count": 0, "sentence": code.label, "is_exception": False} for code in always
+    ]

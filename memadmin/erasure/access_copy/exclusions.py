@@ -1,0 +1,22 @@
+"""What a copy does not contain, and why: codes with sentences for the person."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class NotIncluded(models.TextChoices):
+    STORE_LEFT_OUT = "store_left_out", "This place did not respond; it was decided to make the copy without the rest."
+    UNREADABLE = "unreadable", "These sessions are damaged and could not be read."
+    NO_KEY = "no_key", "These items are encrypted, and their key is not available."
+    HIDDEN_BY_PROVIDER = (
+        "provider",
+        "Parts that only the provider of the language model can read, such as its reasoning and compacted history, are"
+        " included as they are stored, and cannot be shown as text.",
+    )
+    OUTSIDE = (
+        "outside",
+        "Backups, logs of servers, run states that programs saved, and what the provider of the language model keeps"
+        " are outside of this system.",
+    )
+    OTHERS = "others", "Words from sessions of other people are left out, also where they led to a note about you."
