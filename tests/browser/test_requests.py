@@ -53,10 +53,13 @@ def person_with_data(key: str, by: User, *sessions: str) -> Subject:
 def finish(case: SubjectRequest, settings: Any) -> None:
     """Works on an approved erasure until it is complete, as if the day between the scans was over."""
     settings.RESCAN_AFTER = timedelta(0)
-    Run.objects.filter(subject_request=case).update(retry_at=None)
-    case.refresh_from_db()
-    run = work_off(case)
-    assert case.is_closed, run.reason
+    for _ in range(3):  # the receipt of each scan waits for the log
+        Run.objects.filter(subject_request=case).update(retry_at=None)
+        case.refresh_from_db()
+        if case.is_closed:
+            return
+        work_off(case)
+    assert case.is_closed
 
 
 def test_an_erasure_by_two_people_with_the_keyboard(
