@@ -18,6 +18,7 @@ from memadmin.erasure.suppression.entering import enter, note_entry
 from memadmin.erasure.suppression.ledger import LedgerError
 from memadmin.runs.engine import Interrupted, Lease, NeedsDecision, Wait
 from memadmin.runs.models import Run
+from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
 from sessions_app.services.erasing_subjects import fence_subject
 from sessions_app.stores.base import SessionBusy, StoreUnavailable
 
@@ -98,9 +99,13 @@ def start(lease: Lease, request: SubjectRequest) -> None:
 
 
 def refuse_held(scope: Scope) -> None:
-    if holds := scope.holds():
-        names = ", ".join(f"H-{number}" for number in holds)
-        raise NeedsDecision(f"The subject is under the legal hold {names}. Resume this run when it is released.")
+    """Raises NeedsDecision while a hold covers the subject. None can be placed before the caller's transaction ends."""
+    try:
+        check_deletion(subjects=scope.group)
+    except DeletionRefused as problem:
+        names = ", ".join(f"H-{number}" for number in scope.holds())
+        sentence = f"The subject is under the legal hold {names}. Resume this run when it is released."
+        raise NeedsDecision(sentence) from problem
 
 
 def add_steps(request: SubjectRequest, scope: Scope) -> None:
@@ -156,10 +161,10 @@ def is_blocked(request: SubjectRequest, row: ErasureStep) -> bool:
 
 def run_step(lease: Lease, request: SubjectRequest, row: ErasureStep, scope: Scope) -> None:
     step = step_named(row.name)
-    # What is held can change at any time; the rows of each chunk are checked in its transaction.
-    scope.__dict__.pop("held_records", None)
+    scope.look_again()
 
     def erase(run: Run, at_most: int) -> int:
+        refuse_held(scope)
         current = ErasureStep.objects.get(pk=row.pk)
         done = step.erase_some(scope, current, at_most=at_most)
         exceptions = {**current.exceptions}
@@ -189,16 +194,15 @@ def run_step(lease: Lease, request: SubjectRequest, row: ErasureStep, scope: Sco
             )
         return done.passed
 
-    refuse_held(scope)
     lease.in_chunks(erase)
 
 
 def open_again(lease: Lease, request: SubjectRequest, scope: Scope) -> bool:
     """Opens the steps at which there are rows that no hold keeps, and those that follow; whether there are any."""
+    scope.look_again()
     again = set()
     for row in ErasureStep.objects.filter(request=request, state=StepState.DONE):
-        counted = step_named(row.name).count(scope, row.place)
-        if counted.rows > max(counted.held, row.held) + sum(row.exceptions.values()):
+        if scan.left_over(scope, row):
             again.add(row.pk)
     if again:
         with lease.chunk():

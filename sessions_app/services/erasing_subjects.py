@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from uuid import UUID
+
+from django.db.models import Q
+
 from sessions_app.models import SessionRecord, Subject, SubjectAlias
 
 
@@ -12,9 +17,10 @@ def fence_subject(subject: Subject) -> None:
         LearningStop.objects.get_or_create(subject_id=each)
 
 
-def forget_sessions(subject: Subject, *, at_most: int) -> int:
+def forget_sessions(subject: Subject, *, at_most: int, keep: Collection[UUID] = ()) -> int:
+    """`keep` are ids of session records that keep their ids: a hold covers them, although they were erased before."""
     rows = SessionRecord.objects.filter(subject_id__in=subject.group_ids(), erased_at__isnull=False).exclude(
-        session_id__startswith="erased:"
+        Q(session_id__startswith="erased:") | Q(pk__in=list(keep))
     )
     n = 0
     for r in rows[:at_most]:

@@ -117,7 +117,9 @@ class Identity(Step):
         return Counted(keys + sessions, held=keys + held if held else 0)
 
     def erase_some(self, scope: Scope, step: ErasureStep, *, at_most: int) -> Done:
-        sessions = forget_sessions(scope.subject, at_most=at_most)
+        # Also a session that was erased, or begun, before it was held keeps its id. The chunk keeps further holds out.
+        scope.look_again()
+        sessions = forget_sessions(scope.subject, at_most=at_most, keep=scope.held_records)
         if sessions:
             return Done(passed=sessions, erased=sessions)
         if scope.held_records:
