@@ -145,6 +145,7 @@ CANCEL_WINDOW = timedelta(minutes=environment.positive_integer("MEMADMIN_CANCEL_
 SUPPRESSION_LEDGER = environment.anchor_path(
     "MEMADMIN_SUPPRESSION_LEDGER", DATA_DIR / "suppressions.jsonl" if SIGNING_KEY_KEPT else None
 )
+RESCAN_AFTER = timedelta(minutes=environment.positive_integer("MEMADMIN_RESCAN_MINUTES"))
 BACKUP_DAYS = environment.positive_integer("MEMADMIN_BACKUP_DAYS")
 
 # Embedder of memories. Agents use the same one, or find by words alone.

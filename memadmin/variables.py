@@ -82,6 +82,12 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             "MEMADMIN_CANCEL_MINUTES", "Time in which an approved erasure can still be cancelled.", "240", "minutes"
         ),
         Variable(
+            "MEMADMIN_RESCAN_MINUTES",
+            "Time after the first scan of an erasure until the second. Longer than any run of an agent.",
+            "1440",
+            "minutes",
+        ),
+        Variable(
             "MEMADMIN_SUPPRESSION_LEDGER",
             "File that lists erasures by keyed digests, outside of the database and of its backups: after a restore"
             " they are repeated by `replay_suppressions`, and before that no page is shown.",

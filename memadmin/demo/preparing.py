@@ -18,7 +18,7 @@ from django.db import connection
 from django.utils.timezone import now
 
 from memadmin import environment
-from memadmin.demo import agents, remembering, sealing, talks
+from memadmin.demo import agents, cases, remembering, sealing, talks
 from memadmin.demo.stories.support import WHERE_IS_MY_ORDER
 from memadmin.deploy.roles import Roles
 from memadmin.retention.models import LegalHold
@@ -37,6 +37,8 @@ PATTERNS = {"tickets": "customer_{subject}:ticket_{ticket}", "bots": "{agent}:{s
 
 
 KEY_NAME = "demo"
+
+SECOND_OFFICER = "compliance-2"
 
 ROLES = Roles() if settings.DATABASES["default"]["ENGINE"] == "memadmin.embedded" else None
 
@@ -102,25 +104,31 @@ async def _create_agent_tables() -> None:
 
 
 def make_logins(password: str) -> list[str]:
-    """One user for each role, with the same name and only this role. Raises NameTaken."""
-    roles = list(Group.objects.order_by("name"))
-    people = {person.username: person for person in User.objects.filter(username__in=[role.name for role in roles])}
+    """One user for each role, with the same name and only this role, and a second compliance officer.
+
+    Raises NameTaken.
+    """
+    logins = {role.name: role for role in Group.objects.order_by("name")}
+    if officers := logins.get("compliance"):
+        # What one requests, another approves.
+        logins[SECOND_OFFICER] = officers
+    people = {person.username: person for person in User.objects.filter(username__in=logins)}
     # Hashing is slow by design, so it runs once: the users share a password and may share its hash.
     known = {person.password for person in people.values()}
     hashed = next((each for each in known if check_password(password, each)), None) or make_password(password)
-    for role in roles:
-        email = f"{role.name}@demo.invalid"
-        person = people.get(role.name) or User(username=role.name, email=email)
+    for name, role in sorted(logins.items()):
+        email = f"{name}@demo.invalid"
+        person = people.get(name) or User(username=name, email=email)
         if person.email != email:
             raise NameTaken(
-                f"A user named {role.name} already exists, and the demo does not change that user's password."
+                f"A user named {name} already exists, and the demo does not change that user's password."
                 " Use another database, or rename the user."
             )
         if person.password != hashed:
             person.password = hashed
             person.save()
         person.groups.set([role])
-    return [role.name for role in roles]
+    return sorted(logins)
 
 
 def add_patterns(store: SessionStore) -> None:
@@ -140,6 +148,7 @@ def tell_stories() -> int:
         # The worker would discover those in files half a minute later.
         discover_sessions()
     hold_a_session()
+    cases.open_cases(role=role_of("agents"))
     return count
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db.models import F
 from django.db.models.functions import Now
 from django.utils.timezone import now
@@ -29,9 +30,6 @@ State, StepState = SubjectRequest.State, ErasureStep.State
 RETRY_STORE = timedelta(minutes=5)
 RETRY_BUSY = timedelta(seconds=10)
 
-RESCAN_AFTER = timedelta(days=1)
-"""Longer than any run of an agent: what such a run wrote after the erasure is found then."""
-
 MOST_ROUNDS = 10
 """Rounds over the steps in one turn: agents that write to a store without a fence make another one necessary."""
 
@@ -48,9 +46,9 @@ def work(lease: Lease) -> None:
     closing.issue_receipt(lease, request)
     if request.state == State.RUNNING:
         enter_second_scan(lease, request)
-    rest = datetime.fromisoformat(request.scans[0]["at"]) + RESCAN_AFTER - now()
+    rest = datetime.fromisoformat(request.scans[0]["at"]) + settings.RESCAN_AFTER - now()
     if rest > timedelta(0):
-        raise Wait("The second scan is a day after the first.", retry_after=rest)
+        raise Wait("Erased. The second scan looks for what agents wrote afterwards.", retry_after=rest)
     if len(request.scans) == 1:
         scan.scan(lease, request, scope)
     if len(request.scans) == 2 and request.scans[-1]["found"]:

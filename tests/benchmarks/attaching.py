@@ -51,7 +51,7 @@ def measure_attaching(server: BenchServer, size: Size) -> list[AttachFigures]:
     """On a database of its own, gone afterwards, to which the console was never attached."""
     try:
         say(f"Seeding {size.items:,} items to attach to.")
-        seed(server, size)
+        seed(server, size, size.database)
         with ConsoleProcess(size.database) as console:
             console.command("migrate", "--verbosity=0")
             return [measure(server, size, console, tables, first) for tables, first in WITHOUT.items()]
@@ -79,7 +79,8 @@ async def write_during(server: BenchServer, database: str, work: Callable[[], ob
     calls: list[tuple[float, float]] = []
     is_over = asyncio.Event()
     writing = [asyncio.create_task(write_until(is_over, engine, calls)) for _ in range(WRITERS)]
-    while len(calls) < WRITERS * CALLS_A_SESSION:
+    # A writer that failed writes no more: its error is raised below.
+    while len(calls) < WRITERS * CALLS_A_SESSION and not any(each.done() for each in writing):
         await asyncio.sleep(0.1)
     started = time.perf_counter()
     await asyncio.to_thread(work)

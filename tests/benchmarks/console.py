@@ -100,5 +100,6 @@ def prepare(server: BenchServer, size: Size, console: ConsoleProcess, *, collect
     """Seeds a size unless it is there, brings our side up to date, and tells where its pages are."""
     if not server.is_seeded(size.database):
         say(f"Seeding {size.sessions:,} sessions.")
-        seed(server, size)
+        seed(server, size, size.database)
+        server.mark_seeded(size.database)
     return console.run(PREPARE, collect_static)

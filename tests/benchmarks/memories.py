@@ -1,8 +1,9 @@
 """Figures of memories, by `python -m tests.benchmarks.memories`: recall in the database and for agents; pages; vectors.
 
-A million memories of 20,000 subjects, one of whom has a thousand, a hundred thousand proposals, and a thousand memories
-that all share. They stay for the next time. Agents ask under their own role, with its row policies; what reviewers
-decide is put back afterwards.
+200,000 memories by default, 50 a subject, of whom one has a thousand; half of them proposals, 100,000 at most; a
+thousand memories that all share; and sessions, whose list other pages are compared with. A second database has a tenth.
+Both stay for the next time. Agents ask under their own role, with its row policies; what reviewers decide is put back
+afterwards.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,17 +28,27 @@ from memadmin.client.connection import Console
 from memadmin.client.memories import MemoryClient
 from memadmin.settings import DATA_DIR
 from tests.benchmarks import report
+from tests.benchmarks.conversations import LEAST_SESSIONS, Size
 from tests.benchmarks.database import BenchServer
 from tests.benchmarks.measure import Browser, Contender, Timing, in_turns, load_average
 from tests.benchmarks.processes import ConsoleProcess, load_console, say
 from tests.benchmarks.report import Target
 from tests.benchmarks.reviewing import measure_reviewing
-from tests.benchmarks.servers import WebServer, running_server
+from tests.benchmarks.seed import seed as seed_sessions
+from tests.benchmarks.servers import running_server
 
 WARM_UP = 20
 FIND_PAGES = "tests.benchmarks.memory_pages.tell"
 EMBEDDED_TEXTS = 5_000
-SEED_VERSION = "2"
+SEED_VERSION = "3"
+PREPARE = "tests.benchmarks.prepare.main"
+MOST_SESSIONS = 2_000
+"""For the list of sessions, with which other pages are compared; with more it takes the same time."""
+SESSION_LIST = "session list"
+AT_MOST_LISTS = 2
+"""How many times the median of the list of sessions another page or a decision may take."""
+AT_MOST_GROWTH = 1.3
+LEAST_MEMORIES = 200
 KEY = "bench_subject"
 ONE = UUID(int=1)
 """The subject who is asked for."""
@@ -112,26 +123,25 @@ CROSS JOIN LATERAL (
 def main() -> None:
     arguments = parse_arguments()
     server = BenchServer(arguments.data_dir, is_tuned=arguments.memories >= 100_000)
-    database = f"memories_{arguments.memories}"
+    counts = (arguments.memories, max(arguments.memories // 10, LEAST_MEMORIES))
     load_console(server)
-    # Before texts are embedded, which starts threads.
-    with ConsoleProcess(database) as console:
-        seconds = seed(server, database, console, arguments.memories)
+    # Both before texts are embedded, which starts threads.
+    with ConsoleProcess(database_of(counts[0])) as console, ConsoleProcess(database_of(counts[1])) as on_tenth:
+        seconds = seed(server, console, counts[0])
+        seed(server, on_tenth, counts[1])
         load = [load_average()]
-        in_database, for_agent = measure_recall(server, database, arguments.requests)
-        told = console.run(FIND_PAGES)
-        with running_server(server.environment(database), server.data_dir / "memory-pages.log") as web:
-            pages = measure_pages(web, told, arguments.requests)
-            reviewing = measure_reviewing(server, web, database, console, arguments.requests)
+        in_database, for_agent = measure_recall(server, database_of(counts[0]), arguments.requests)
+        pages = measure_pages(server, console, counts[0], arguments.requests)
+        tenth = measure_pages(server, on_tenth, counts[1], arguments.requests)
     rate = measure_embedding()
     load.append(load_average())
     targets = [
         Target("recall in the database: p95", in_database.p95, "at most", 15, "ms"),
         Target("recall for an agent: p95", for_agent.p95, "at most", 25, "ms"),
         Target("texts embedded a second, one core", rate, "at least", 5_000, ""),
-        *(Target(f"list of memories, {title}: p50", each.p50, "at most", 25, "ms") for title, each in pages.items()),
-        *(Target(f"review queue, {title}: p50", each.p50, "at most", 30, "ms") for title, each in reviewing.items()),
+        *page_targets(pages, tenth),
     ]
+    report.print_timings("page or decision", pages)
     report.print_targets(targets)
     result = {
         "taken_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -142,17 +152,17 @@ def main() -> None:
         "recall_in_database": in_database.as_json(),
         "recall_for_agent": for_agent.as_json(),
         "pages": {title: timing.as_json() for title, timing in pages.items()},
-        "reviewing": {title: timing.as_json() for title, timing in reviewing.items()},
+        "pages_tenth": {title: timing.as_json() for title, timing in tenth.items()},
         "embedded_per_s": round(rate),
         "targets": [target.as_json() for target in targets],
     }
     arguments.json.write_text(json.dumps(result, indent=1) + "\n")
-    say(json.dumps(result, indent=1))
+    say(f"Written to {arguments.json}.")
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.memories", description=__doc__)
-    parser.add_argument("--memories", type=int, default=1_000_000, help="at least 200; default: 1,000,000")
+    parser.add_argument("--memories", type=int, default=200_000, help="at least 200; default: 200,000")
     parser.add_argument("--requests", type=int, default=200, help="default: %(default)s")
     parser.add_argument("--data-dir", type=Path, default=DATA_DIR / "bench", help="default: %(default)s")
     parser.add_argument("--json", type=Path, help="default: bench-memories.json in the data directory")
@@ -161,16 +171,31 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def seed(server: BenchServer, database: str, console: ConsoleProcess, memories: int) -> float:
+def database_of(memories: int) -> str:
+    return f"memories_{memories}"
+
+
+def page_targets(pages: Mapping[str, Timing], tenth: Mapping[str, Timing]) -> Iterator[Target]:
+    """Growth is that of the share of the session list, since both sizes are not measured at the same time."""
+    for title, each in pages.items():
+        if title != SESSION_LIST:
+            share = each.p50 / pages[SESSION_LIST].p50
+            share_at_tenth = tenth[title].p50 / tenth[SESSION_LIST].p50
+            yield Target(f"{title}: {report.OVER_LIST}", share, "at most", AT_MOST_LISTS, "times")
+            yield Target(f"{title}: over a tenth", share / share_at_tenth, "at most", AT_MOST_GROWTH, "times")
+
+
+def seed(server: BenchServer, console: ConsoleProcess, memories: int) -> float:
     """Seconds that it took; nothing where they are there already."""
+    database = database_of(memories)
     if server.is_seeded(database, SEED_VERSION):
         console.command("migrate", "--verbosity=0")
         # What a migration brought is to have its owner and rights, as after any upgrade.
         console.command("db_roles", "--apply")
         return 0.0
     began = time.perf_counter()
-    server.create_empty(database)
-    console.command("migrate", "--verbosity=0")
+    seed_sessions(server, Size(max(LEAST_SESSIONS, min(MOST_SESSIONS, memories // 10))), database)
+    console.run(PREPARE, collect_static=False)
     say(f"Writing {memories:,} memories.")
     embedder = embedding.load(embedding.OFFLINE)
     assert embedder is not None
@@ -187,7 +212,7 @@ def seed(server: BenchServer, database: str, console: ConsoleProcess, memories: 
             "subjects": max(memories // 50, 2),
             "of_one": min(1000, memories // 10),
             "shared": min(1000, memories // 10),
-            "proposals": memories // 10,
+            "proposals": min(100_000, memories // 2),
             "pool": len(pool),
             "key": KEY,
             "embedder": embedder.name,
@@ -252,14 +277,19 @@ async def measure_client(dsn: str, asked: list[str], requests: int) -> Timing:
     return timing
 
 
-def measure_pages(web: WebServer, told: dict[str, Any], requests: int) -> dict[str, Timing]:
-    """The list of memories, by what it shows; asked for by turns, over HTTP."""
-    browser = Browser(web.port, told["cookie"])
+def measure_pages(server: BenchServer, console: ConsoleProcess, memories: int, requests: int) -> dict[str, Timing]:
+    """Lists by what they show and reviewing, each asked for by turns, over HTTP."""
+    database = database_of(memories)
+    told = console.run(FIND_PAGES)
+    with running_server(server.environment(database), server.data_dir / "memory-pages.log") as web:
+        browser = Browser(web.port, told["cookie"])
 
-    def contender(addresses: list[str]) -> Contender:
-        return Contender(lambda number: browser.get(addresses[number % len(addresses)]), web.cpu_seconds)
+        def contender(addresses: list[str]) -> Contender:
+            return Contender(lambda number: browser.get(addresses[number % len(addresses)]), web.cpu_seconds)
 
-    return in_turns({title: contender(addresses) for title, addresses in told["pages"].items()}, requests)
+        lists = in_turns({title: contender(addresses) for title, addresses in told["pages"].items()}, requests)
+        reviewing = measure_reviewing(server, web, database, console, requests)
+    return {**lists, **{f"review queue, {title}": timing for title, timing in reviewing.items()}}
 
 
 def measure_embedding() -> float:

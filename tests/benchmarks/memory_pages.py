@@ -1,4 +1,4 @@
-"""Where the list of memories is measured: newest, deep, of one subject, and by words that many, few and none have.
+"""Where the list of memories is measured, beside that of sessions: newest, deep, of one subject, and by words.
 
 In a process of its own, on the bench's database.
 """
@@ -20,10 +20,7 @@ from tests.benchmarks.prepare import PLACES, sign_in
 
 WORDS: Mapping[str, str] = {
     "a word of one in twelve": "refund",
-    "two words of one in a hundred": "refund card",
     "three words of one in seven hundred": "refund card prefers",
-    "two words that are never together": "refund seat",
-    "a word that none has": "zanzibar",
 }
 
 
@@ -44,8 +41,12 @@ def addresses(reader: User) -> dict[str, list[str]]:
     deep = [sign_cursor("older", memories.filter(proposed_at__lte=depth)[0], keys, "memories") for depth in depths]
     subjects = Subject.objects.filter(aliases__key__startswith="bench_").order_by("pk")[:PLACES]
     return {
-        "newest": [newest],
-        "deep": [f"{newest}?cursor={cursor}" for cursor in deep],
-        "one subject": [f"{newest}?subject={subject.pk}" for subject in subjects],
-        **{title: [f"{newest}?search={remember_search(reader, words).pk}"] for title, words in WORDS.items()},
+        "session list": [reverse("sessions:list")],
+        "memories, newest": [newest],
+        "memories, deep": [f"{newest}?cursor={cursor}" for cursor in deep],
+        "memories, one subject": [f"{newest}?subject={subject.pk}" for subject in subjects],
+        **{
+            f"memories, {title}": [f"{newest}?search={remember_search(reader, words).pk}"]
+            for title, words in WORDS.items()
+        },
     }

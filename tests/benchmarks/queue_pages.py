@@ -14,8 +14,6 @@ from memories_app.models import Memory
 from memories_app.review.views.queue import PROPOSALS
 from tests.benchmarks.prepare import PLACES, cookie_of
 
-FILTERS = ("show=late", "show=known", "risk=any", "kind=fact")
-
 
 def tell(decisions: int) -> dict[str, Any]:
     """Where the pages are, so many proposals to decide about, each with what is read of it, and the cookie of a
@@ -44,8 +42,6 @@ def addresses() -> dict[str, list[str]]:
     return {
         "first page": [queue],
         "deep": [f"{queue}?cursor={sign_cursor('older', each, keys, PROPOSALS.salt)}" for each in deep],
-        "filtered": [f"{queue}?{query}" for query in FILTERS],
-        "of a kind that one in a thousand is": [f"{queue}?kind=procedure"],
         "as a table": [f"{queue}?as=table"],
         "one proposal": [reverse("reviews:review", args=[each.pk]) for each in deep],
     }

@@ -15,14 +15,14 @@ from tests.benchmarks.conversations import SEED, Conversation, Items, Size, Turn
 from tests.benchmarks.database import BenchServer
 
 
-def seed(server: BenchServer, size: Size) -> None:
-    """A database with the agents' rows in the order of time, as if agents had written to it for a year."""
-    server.create_empty(size.database)
-    asyncio.run(create_tables(server, size.database))
+def seed(server: BenchServer, size: Size, database: str) -> None:
+    """A new database with the agents' rows in the order of time, as if agents had written to it for a year."""
+    server.create_empty(database)
+    asyncio.run(create_tables(server, database))
     random = Random(SEED)
     made = conversations(size, random)
     batches = turns(made, random)
-    with server.connect(size.database) as connection, connection.transaction():
+    with server.connect(database) as connection, connection.transaction():
         # The foreign key would be checked row by row; its indexes grow row by row, as they do in real life.
         connection.execute("SET LOCAL session_replication_role = replica")
         copy(
@@ -32,7 +32,6 @@ def seed(server: BenchServer, size: Size) -> None:
         )
         items = message_rows(made, batches, Items(random, size.items))
         copy(connection, "COPY agent_messages (session_id, message_data, created_at) FROM STDIN", items)
-    server.mark_seeded(size.database)
 
 
 async def create_tables(server: BenchServer, database: str) -> None:

@@ -63,11 +63,11 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--sessions",
         type=int,
-        default=10_000,
-        help="in each store; default: 10,000",
+        default=500,
+        help="in each store; default: %(default)s",
     )
     parser.add_argument(
-        "--items", type=int, default=10_000, help="of the long one, a tenth of the very long one's; default: 10,000"
+        "--items", type=int, default=2_000, help="of the long one, a tenth of the very long one's; default: 2,000"
     )
     parser.add_argument("--only", nargs="+", default=[], metavar="STORE", help="default: all")
     parser.add_argument(
@@ -75,7 +75,7 @@ def parse_arguments() -> argparse.Namespace:
         action="store_true",
         help="download from one web server: quicker, and the memory of each download but the first says little",
     )
-    parser.add_argument("--requests", type=int, default=40, help="how many of each page; default: 40")
+    parser.add_argument("--requests", type=int, default=20, help="how many of each page; default: 20")
     parser.add_argument("--data-dir", type=Path, default=DATA_DIR / "bench", help="default: %(default)s")
     parser.add_argument("--json", type=Path, help="default: bench-stores.json in the data directory")
     arguments = parser.parse_args()

@@ -87,15 +87,14 @@ class WriteFigures:
 def measure_writes(server: BenchServer, size: Size, calls: int) -> list[WriteFigures]:
     """The SDK's `add_items` on copies of the same data, with 1 and with 8 clients.
 
-    "bare" has nothing of ours, "attached" has registry and fence and what records the writes of others, "searchable"
-    has the full-text index besides. The agents write as a role of their own, which is named to the console.
+    "bare" has nothing of ours, "attached" has registry and fence and what records the writes of others. The agents
+    write as a role of their own, which is named to the console.
     """
-    databases = {kind: f"{size.database}_{kind}" for kind in ("bare", "attached", "searchable")}
+    databases = {kind: f"{size.database}_{kind}" for kind in ("bare", "attached")}
     try:
-        server.create_copy(databases["searchable"], size.database)
-        name_agents(server, databases["searchable"])
-        server.create_copy(databases["attached"], databases["searchable"])
+        server.create_copy(databases["attached"], size.database)
         command(databases["attached"], "search_index", "main", "--drop")
+        name_agents(server, databases["attached"])
         server.create_copy(databases["bare"], databases["attached"])
         command(databases["bare"], "attach_store", "main", "--remove")
         return [asyncio.run(write_in_turns(server, databases, clients, calls)) for clients in (1, CLIENTS)]

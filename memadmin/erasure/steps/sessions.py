@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.utils.timezone import now
 
 from memadmin.erasure.exceptions import Left
@@ -59,14 +61,17 @@ class Sessions(Step):
         backend = backend_for(store)
         done = Done(cursor=step.cursor)
         records = self.records(scope, step.place).filter(session_id__gt=step.cursor).order_by("session_id", "pk")
-        for record in records[:SESSIONS_AT_ONCE]:
+        batch = list(records[:SESSIONS_AT_ONCE])
+        is_held = is_any_held(batch)
+        for record in batch:
             try:
                 if Capability.ERASE_SESSIONS not in backend.capabilities:
                     left = backend.count(record.session_id, cap=UNCAPPED)
                     if left:
                         done.exceptions[Left.CANNOT_ERASE] = done.exceptions.get(Left.CANNOT_ERASE, 0) + left
                 else:
-                    check_deletion(records=[record.pk])
+                    if is_held:
+                        check_deletion(records=[record.pk])
                     deleted = backend.delete_some(record.session_id, at_most=at_most - done.erased)
                     done.erased += deleted.count
                     done.passed += deleted.count
@@ -76,10 +81,11 @@ class Sessions(Step):
                         # What a chunk does must be saved before the next one, also if nothing went.
                         done.passed = max(done.passed, 1)
                         return done
-                    # Also of a session that had no items: it must not be written again.
-                    self.records(scope).filter(pk=record.pk, session_id=record.session_id, erased_at=None).update(
-                        erased_at=now()
-                    )
+                    if not deleted.count:
+                        # Of a session without items, too: it must not be written again.
+                        self.records(scope).filter(pk=record.pk, session_id=record.session_id, erased_at=None).update(
+                            erased_at=now()
+                        )
             except DeletionRefused:
                 done.held += backend.count(record.session_id, cap=UNCAPPED)
             except StoreUnavailable:
@@ -92,3 +98,12 @@ class Sessions(Step):
             if done.erased >= at_most:
                 break
         return done
+
+
+def is_any_held(records: Sequence[SessionRecord]) -> bool:
+    """Whether a hold keeps one of these sessions; if not, none can be placed before the transaction ends. One query."""
+    try:
+        check_deletion(records=[record.pk for record in records])
+    except DeletionRefused:
+        return True
+    return False

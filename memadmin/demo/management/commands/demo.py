@@ -59,6 +59,9 @@ class Command(BaseCommand):
         os.environ.setdefault("MEMADMIN_SECOND_FACTOR", "optional")
         os.environ.setdefault("MEMADMIN_PURPOSE", "optional")
         os.environ.setdefault("MEMADMIN_IDLE_MINUTES", "480")
+        # An erasure can be followed to its end while somebody watches.
+        os.environ.setdefault("MEMADMIN_CANCEL_MINUTES", "1")
+        os.environ.setdefault("MEMADMIN_RESCAN_MINUTES", "1")
         commands = {"worker": running.worker_command(), "web_server": running.web_command(port)}
         roles = {"worker": preparing.role_of("worker"), "web_server": preparing.role_of("web")}
         with running.programs(roles=roles, **commands) as programs:
