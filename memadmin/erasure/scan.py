@@ -9,8 +9,7 @@ from memadmin.audit.transparency.canonical import utc
 from memadmin.erasure import audit_events
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.scope import Scope
-from memadmin.erasure.steps import step_named
-from memadmin.retention.models import LegalHold
+from memadmin.erasure.steps.left_over import left_over
 from memadmin.runs.engine import Lease
 
 
@@ -37,12 +36,3 @@ def scan(lease: Lease, request: SubjectRequest, scope: Scope) -> int:
         SubjectRequest.objects.filter(pk=locked.pk).update(scans=scans)
     request.refresh_from_db()
     return found
-
-
-def left_over(scope: Scope, row: ErasureStep) -> int:
-    """Rows at a finished step that no hold keeps, and that the step could have erased."""
-    counted = step_named(row.name).count(scope, row.place)
-    # The triggers may have kept more than the count knows; but what they kept goes when the hold is released.
-    was_released = row.held and LegalHold.objects.filter(released_at__gt=row.ended_at).exists()
-    held = counted.held if was_released else max(counted.held, row.held)
-    return max(counted.rows - held - sum(row.exceptions.values()), 0)

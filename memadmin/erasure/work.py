@@ -12,9 +12,10 @@ from django.utils.timezone import now
 from memadmin import audit
 from memadmin.erasure import audit_events, closing, locators, scan
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
-from memadmin.erasure.preview import preview_erasure
+from memadmin.erasure.preview import Preview, preview_erasure
 from memadmin.erasure.scope import Scope, scope_of
 from memadmin.erasure.steps import STEPS, step_named
+from memadmin.erasure.steps.left_over import left_over
 from memadmin.erasure.suppression.entering import enter, note_entry
 from memadmin.erasure.suppression.ledger import LedgerError
 from memadmin.runs.engine import Interrupted, Lease, NeedsDecision, Wait
@@ -82,10 +83,11 @@ def start(lease: Lease, request: SubjectRequest) -> None:
             note_entry(entry)
         fence_subject(locked.subject)
         add_steps(locked, scope)
+        approved = {each.holder: each.counted.rows for each in Preview.of_json(request.preview).holders}
         for holder in preview.holders:
-            ErasureStep.objects.filter(request=locked, name=holder.name, place=holder.place).update(
-                expected=holder.counted.rows
-            )
+            # Of a store that does not respond, what the approval was about.
+            expected = approved.get(holder.holder, 0) if holder.counted.problem else holder.counted.rows
+            ErasureStep.objects.filter(request=locked, name=holder.name, place=holder.place).update(expected=expected)
         locked.note(RequestNote.Code.STARTED)
         SubjectRequest.objects.filter(pk=locked.pk).update(
             state=State.RUNNING,
@@ -200,7 +202,7 @@ def open_again(lease: Lease, request: SubjectRequest, scope: Scope) -> bool:
     scope.look_again()
     again = set()
     for row in ErasureStep.objects.filter(request=request, state=StepState.DONE):
-        if scan.left_over(scope, row):
+        if left_over(scope, row):
             again.add(row.pk)
     if again:
         with lease.chunk():
