@@ -192,9 +192,9 @@ def test_raced_with_holds_no_row_goes_after_the_commit_of_a_hold(
             make_hold(subject if pair % 2 else record, by=officer)
             left = items_seen_elsewhere(key)
             run = erasing.result()
-        assert (run.state in (Run.State.WAITING, Run.State.STOPPED), run.attempts) == (True, 0), run.reason
         assert items_of(key) == left, f"rows of {key} went after the hold"
         assert erased_of(request).get("sessions/main", 0) == 3 * ROWS - left
+        assert (run.state in (Run.State.WAITING, Run.State.STOPPED), run.attempts) == (True, 0), run.reason
         before_holds += left == 3 * ROWS
     assert 0 < before_holds < PAIRS, "holds came before the first chunk, and after it"
 
