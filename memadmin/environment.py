@@ -293,6 +293,14 @@ def anchor_path(name: str, default: Path | None) -> Path | None:
     return Path(value) if value else default
 
 
+def key_folder(name: str, kept: Path | None) -> Path | None:
+    """An absolute path; else the default, where that folder exists."""
+    value = text(name)
+    if value and not Path(value).is_absolute():
+        raise ImproperlyConfigured(f"{name} must be an absolute path; it is {value!r}.")
+    return Path(value) if value else kept if kept and kept.is_dir() else None
+
+
 def receiver(name: str) -> str:
     """The address of a web service; without TLS only on this machine, since a secret is sent along."""
     value = text(name)

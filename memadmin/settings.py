@@ -98,6 +98,11 @@ STORE_KINDS = environment.words("MEMADMIN_STORE_KINDS")
 # Keys with which agents encrypt their sessions, by the names that stores use: for each NAME in MEMADMIN_KEYRING the
 # key in MEMADMIN_SESSION_KEY_NAME, exactly as the agents' EncryptedSession is given it.
 SESSION_KEYS = environment.named_secrets("MEMADMIN_KEYRING", "MEMADMIN_SESSION_KEY")
+# Folder of the keys of subjects, which it shares with the agents; no part of any backup of content.
+SUBJECT_KEYS_DIR = environment.key_folder(
+    "MEMADMIN_SUBJECT_KEYS_DIR",
+    DATA_DIR / "subject-keys" if DATABASES["default"]["ENGINE"] == "memadmin.embedded" else None,
+)
 
 # Of the `demo` command.
 PORT = environment.port("MEMADMIN_PORT")

@@ -12,10 +12,12 @@ urlpatterns = [
     path("accounts/", include("memadmin.accounts.urls")),
     path("admin/", admin.site.urls),
     path("audit/", include("memadmin.audit.urls")),
+    path("data-map/", include("memadmin.erasure.data_map.urls")),
     path("help/", include("memadmin.web.help.urls")),
     path("holds/", include("memadmin.retention.urls")),
     path("memories/", include("memories_app.urls")),
     path("runs/", include("memadmin.runs.urls")),
+    path("requests/", include("memadmin.erasure.urls")),
     path("reviews/", include("memories_app.review.urls")),
     path("", include("sessions_app.urls")),
 ]

@@ -74,6 +74,12 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             "One key of the keyring, exactly as agents give it to `EncryptedSession`: `vault-2026` of the keyring is"
             " read from `MEMADMIN_SESSION_KEY_VAULT_2026`. A key that is missing or unusable does not stop the start.",
         ),
+        Variable(
+            "MEMADMIN_SUBJECT_KEYS_DIR",
+            "Folder of the keys with which agents encrypt sessions of single subjects, shared with the agents and in no"
+            " backup of content: see [keys of subjects](encryption.md#keys-of-subjects).",
+            unset="embedded PostgreSQL: `subject-keys` in the data folder, if it exists; otherwise no folder",
+        ),
         Variable("MEMADMIN_SEARCH_SCAN_SECONDS", "Time limit of one search that reads items.", "3", "seconds"),
         Variable("MEMADMIN_SEARCH_HOURS", "Lifetime of the address of a search.", "24", "hours"),
     ),

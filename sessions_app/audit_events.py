@@ -175,8 +175,42 @@ REDACTION_ENDED = declare(
 
 SUBJECTS_MERGED = declare("subject.merged", "A subject was merged into another one.", object=SUBJECT)
 MERGE_UNDONE = declare("subject.unmerged", "A merge of subjects was undone.", object=SUBJECT)
+SUBJECT_KEYS_DESTROYED = declare(
+    "subject.keys_destroyed",
+    "The keys with which agents encrypted a subject's sessions were destroyed: no copy of these can be read any more.",
+    object=SUBJECT,
+    counters=("keys",),
+)
+SUBJECT_KEY_ALLOWED = declare(
+    "subject.key_allowed",
+    "Agents may make a new key for an id whose key was destroyed; what the old key encrypted stays unreadable.",
+    object=SUBJECT,
+)
+SUBJECT_KEYS_WRAPPED = declare(
+    "subject.keys_wrapped",
+    "The keys of subjects were wrapped with another key of the keyring, and stay the same.",
+    counters=("keys",),
+)
 ALIAS_ADDED = declare("alias.added", "An id was added to a subject.", object=ALIAS)
 ALIAS_REMOVED = declare("alias.removed", "An id was removed from a subject.", object=ALIAS)
+
+SESSIONS_FORGOTTEN = declare(
+    "session.forgotten",
+    "Session ids of erased sessions of a subject were replaced by keyed digests.",
+    object=SUBJECT,
+    counters=("sessions",),
+)
+KEYS_FORGOTTEN = declare(
+    "subject.keys_forgotten",
+    "The ids of an erased subject were replaced by keyed digests.",
+    object=SUBJECT,
+    counters=("keys",),
+)
+KEY_REOPENED = declare(
+    "subject.reopened",
+    "A person allowed a new start under an id that was erased; the object is the new subject.",
+    object=SUBJECT,
+)
 
 STORE_DECLARED = declare(
     "store.declared", "The tables, time zone or fence mode of a store were configured.", object=STORE

@@ -53,7 +53,7 @@ class SealState(StrEnum):
     """State of an encrypted item, as far as the keys of this console show it."""
 
     SOUND = "sound"
-    """Encrypted with the key of its store, and unchanged since."""
+    """Encrypted with the key of its store or of its subject, and unchanged since."""
     OTHER_KEY = "other_key"
     """Encrypted with another loaded key. Agents with the store's key do not see it."""
     WRONG_KEY = "wrong_key"
@@ -62,6 +62,8 @@ class SealState(StrEnum):
     TAMPERED = "tampered"
     """The key of its neighbours does not decrypt it: changed since, or copied from elsewhere."""
     NO_KEY = "no_key"
+    KEY_DESTROYED = "key_destroyed"
+    """No loaded key decrypts it, and a key of its subject was destroyed."""
     UNCHECKED = "unchecked"
     """Read in part, and so not verifiable."""
 

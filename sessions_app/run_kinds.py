@@ -68,6 +68,7 @@ class KeyRotationKind(RunKind):
         ItemKeyState.NEW.value: "Items with the new key",
         ItemKeyState.OLD.value: "Items with the old key",
         ItemKeyState.PLAIN.value: "Items in plain text",
+        ItemKeyState.OF_SUBJECT.value: "Items with a subject's key",
         ItemKeyState.UNREADABLE.value: "Items that neither key opens",
     }
     sentences = {  # noqa: RUF012

@@ -33,6 +33,7 @@ FROM_MIGRATIONS = [
     "auth_group",
     "auth_group_permissions",
     "retention_holdlock",
+    "sessions_app_tombstonelock",
 ]
 
 PAGES_OF_A_NEW_TABLE = 10

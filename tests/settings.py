@@ -14,6 +14,9 @@ ANCHOR_URL = ANCHOR_TOKEN = ANCHOR_BUCKET = ""
 # Tests of restored databases have a ledger of their own.
 SUPPRESSION_LEDGER = None
 
+# Tests that have keys of subjects make a folder for them.
+SUBJECT_KEYS_DIR = None
+
 # Nobody outside is told of the queues of tests.
 DIGEST_URL, DIGEST_SECRET, DIGEST_TO = "", b"", []
 

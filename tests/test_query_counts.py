@@ -16,12 +16,14 @@ from django.urls import reverse
 
 from memadmin.accounts.models import RoleRequest
 from memadmin.audit.models import AuditEvent
+from memadmin.erasure.models import RequestNote, SubjectRequest
 from memadmin.web.paging import sign_cursor, sort_keys
 from sessions_app.models import SessionFinding, SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
 from sessions_app.search.remembered import remember_search
 from sessions_app.views.sessions import SESSIONS
 from tests.agents import add_items, attach_main_store, run_sql, user, value_of
 from tests.builders import make_subject
+from tests.erasure.builders import make_request
 from tests.people import person, signed_in
 
 FEW, MANY = 10, 200
@@ -31,32 +33,35 @@ LONG = "a-long-one"
 """The session whose timeline grows."""
 
 QUERIES = {
-    "overview": 23,
-    "sessions": 13,
-    "sessions of a subject": 15,
-    "sessions of a ticket": 13,
-    "sessions without a subject": 12,
-    "sessions that say so": 20,
+    "overview": 25,
+    "sessions": 14,
+    "sessions of a subject": 16,
+    "sessions of a ticket": 14,
+    "sessions without a subject": 13,
+    "sessions that say so": 21,
     "newer sessions": 5,
-    "timeline": 15,
-    "timeline at an item": 16,
-    "search in a session": 17,
+    "timeline": 16,
+    "timeline at an item": 17,
+    "search in a session": 18,
     "news of a timeline": 7,
-    "item": 10,
-    "subjects": 9,
-    "subject": 24,
-    "search": 11,
-    "search in messages": 18,
-    "stores": 18,
-    "store": 21,
-    "connect a store": 13,
-    "grants": 10,
-    "role requests": 8,
-    "account": 9,
-    "audit log": 25,
-    "audit log of a subject": 27,
-    "event": 20,
-    "holds": 10,
+    "item": 11,
+    "subjects": 10,
+    "subject": 26,
+    "search": 12,
+    "search in messages": 19,
+    "stores": 19,
+    "store": 22,
+    "connect a store": 14,
+    "grants": 11,
+    "role requests": 9,
+    "account": 10,
+    "audit log": 27,
+    "audit log of a subject": 28,
+    "event": 21,
+    "holds": 11,
+    "requests": 11,
+    "request": 17,
+    "data map": 9,
     "raw edits: sessions on record": 5,
     "raw edits: subjects": 5,
     "raw edits: people": 6,
@@ -67,6 +72,8 @@ MORE_THAN_A_PAGE = {
     **{name: QUERIES[name] + 1 for name in ("timeline", "timeline at an item", "search in a session")},
     # A page that is full needs no further look for more.
     **{name: QUERIES[name] - 1 for name in ("sessions that say so", "search in messages")},
+    # Closed requests follow the last open one.
+    "requests": QUERIES["requests"] - 1,
 }
 
 
@@ -109,6 +116,10 @@ def grow(first: int, last: int) -> None:
     )
     SessionRecord.objects.filter(pk=long.pk).update(finding_count=SessionFinding.objects.count())
     by = User.objects.get()
+    for subject in subjects:
+        make_request(subject, by=by)
+    case = SubjectRequest.objects.earliest("number")
+    RequestNote.objects.bulk_create(RequestNote(request=case, code="comment", by=by) for _ in numbers)
     RoleRequest.objects.bulk_create(
         RoleRequest(person=by, requested_by=by, is_superuser=True, reason="staff") for _ in numbers
     )
@@ -156,6 +167,9 @@ def addresses() -> Mapping[str, str]:
         "grants": at("accounts:grants"),
         "role requests": at("accounts:roles"),
         "holds": at("retention:holds"),
+        "data map": at("data_map:map"),
+        "requests": at("erasure:requests"),
+        "request": at("erasure:request", SubjectRequest.objects.earliest("number").id),
         "account": at("accounts:account"),
         "audit log": at("audit:list"),
         "audit log of a subject": at("audit:list", subject=whom.pk, type="reads"),

@@ -25,6 +25,8 @@ REVIEW = [
 
 LOG = ["audit.view_auditevent", "audit.export_log", "audit.verify_log"]
 
+DATA_MAP = ["erasure.view_data_map"]
+
 SUPPORT = [
     *READ,
     "sessions_app.attach_session",
@@ -35,7 +37,7 @@ SUPPORT = [
     "memories_app.stop_learning",
 ]
 
-UNGUARDED = frozenset(LOG)
+UNGUARDED = frozenset([*LOG, *DATA_MAP])
 """Permissions that one administrator gives alone: they show no content and decide nothing. Any other takes two."""
 
 RUNS = ["runs.view_run", "runs.control_run"]
@@ -57,11 +59,14 @@ ROLES: dict[str, list[str]] = {
         "accounts.decide_grant",
         "sessions_app.mark_sensitive",
         "sessions_app.redact_content",
+        "sessions_app.reopen_subject",
         *RUNS,
         *HOLDS,
         *REQUESTS,
+        *DATA_MAP,
+        "erasure.change_processing_record",
     ],
-    "auditor": LOG,
+    "auditor": [*LOG, *DATA_MAP],
     "administrator": [
         "auth.add_user",
         "auth.change_user",

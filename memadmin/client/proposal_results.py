@@ -19,6 +19,7 @@ class RefusalReason(Enum):
     NO_SUBJECT = "The subject is unknown."
     BAD_SUBJECT = "The subject's id is empty or too long."
     NOT_THEIR_WORDS = "The evidence is from a session that is not registered or that is about another subject."
+    ERASED = "The subject's data was erased, and nothing is stored about it again."
     STOPPED = "Learning is stopped for this subject."
     NOT_ALLOWED = "The agents' database role may not store this."
     INVALID = "The database rejects one of its values."
@@ -50,6 +51,7 @@ class ProposalRefused:
 Answer: TypeAlias = "Kept | ProposalRefused"
 
 BY_SQLSTATE = {
+    "P0E01": RefusalReason.ERASED,
     "P0M01": RefusalReason.STOPPED,
     "P0M06": RefusalReason.FULL,
     "P0M08": RefusalReason.NOT_THEIR_WORDS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Iterator
+from secrets import token_urlsafe
 from typing import Any, Literal, Self, cast
 from uuid import UUID
 
@@ -15,14 +16,21 @@ from agents.memory.session import SessionABC
 from memadmin.client import runs
 from memadmin.client.connection import Connection, Console, ConsoleUnavailable, RefusedByDatabase
 from memadmin.client.secret_text import SecretRefused, mask_item
+from memadmin.client.subject_keys import SubjectKeyDestroyed, SubjectKeys, SubjectKeysUnavailable
 from memadmin.client.subjects import NOBODY, USER_ID, Finder, Named, Subject, find_subject, subject_of
 
 __all__ = ["ERASED", "GovernedSession", "SecretRefused", "Subject", "SubjectErased", "SubjectMismatch"]
 
 logger = logging.getLogger(__name__)
 
+SDK_TTL_SECONDS = 600
+"""Default `ttl` of EncryptedSession."""
+
 ERASED = "P0E01"
-"""The SQLSTATE with which registry and fence refuse an erased session."""
+"""The SQLSTATE with which registry and fence refuse an erased session, and any session of an erased subject."""
+
+OF_ANOTHER = "P0E06"
+"""The SQLSTATE with which the registry refuses a session that was registered for another subject."""
 
 REGISTER = "SELECT record, subject FROM memadmin_register_session(%s, %s, %s, %s, %s, %s)"
 
@@ -31,21 +39,26 @@ METHODS = ("get_items", "add_items", "pop_item", "clear_session")
 OURS = {
     *("inner", "subject", "record", "session_id", "session_settings", *METHODS),
     *("_console", "_store", "_subject_in", "_ticket", "_agent", "_secrets", "_erased"),
-    *("_registered", "_inner_takes_wrapper", "_is_subject_given", "_found_for"),
+    *("_registered", "_inner_takes_wrapper", "_is_subject_given", "_found_for", "_subject_keys", "_is_key_destroyed"),
 }
 """The attributes that are not the inner session's."""
 
 
 class SubjectErased(Exception):
-    """This session was erased at its subject's request and cannot be written to again. Begin another one."""
+    """This session, or all data of its subject, was erased at the subject's request: nothing is stored in it again."""
 
-    def __init__(self, session_id: str) -> None:
-        super().__init__("This session was erased and cannot be written to again. Start a new session with another id.")
+    def __init__(self, session_id: str, *, is_key_destroyed: bool = False) -> None:
+        super().__init__(
+            "The key of this subject was destroyed with their erasure. Nothing was read or stored."
+            if is_key_destroyed
+            else "This session was erased and cannot be written to again. Start a new session with another id. If all"
+            " data of its subject was erased, none of this subject is stored."
+        )
         self.session_id = session_id
 
 
 class SubjectMismatch(Exception):
-    """The context of a run names another subject than the session has. Nothing was read, stored or injected."""
+    """A run, or another program, names another subject than the session has. Nothing was read, stored or injected."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
@@ -61,11 +74,16 @@ class GovernedSession(SessionABC):
     `store` is the console's name for the place where `inner` keeps its items. The subject is given, or
     found in the context of the first run: `subject_in` is the attribute or key of the context object that has it, or a
     function of that object. Both are sent to the console once, as are ticket and agent. A later run whose context names
-    another subject raises SubjectMismatch; one whose context names none gets no memories of the first.
+    another subject raises SubjectMismatch, and so does a session id that was registered for another subject; one whose
+    context names none gets no memories of the first.
 
     `secrets` decides about keys, passwords and card numbers in stored texts: "keep", "mask", or "refuse",
     which raises SecretRefused out of the run. `erased` decides about a write to an erased session: "refuse" raises
     SubjectErased, "drop" lets the run continue and stores nothing of it.
+
+    `encrypt="subject"` wraps `inner` in the SDK's EncryptedSession, with the key that `subject_keys` has for the given
+    subject. Once that key is destroyed, the session counts as erased. `ttl` is the SDK's: after so many seconds agents
+    no longer read an item. Raises SubjectKeysUnavailable, since nothing may be stored without the key.
 
     A run does not fail when the console's database is not responding: it is logged, and the next run sends it again.
     """
@@ -82,6 +100,9 @@ class GovernedSession(SessionABC):
         agent: str = "",
         secrets: Literal["keep", "mask", "refuse"] = "keep",
         erased: Literal["refuse", "drop"] = "refuse",
+        encrypt: Literal["subject"] | None = None,
+        subject_keys: SubjectKeys | None = None,
+        ttl: int = SDK_TTL_SECONDS,
     ) -> None:
         self.inner = inner
         self.subject = subject_of(subject) or None
@@ -89,6 +110,10 @@ class GovernedSession(SessionABC):
         self._console, self._store, self._subject_in = console, store, subject_in
         self._ticket, self._agent = ticket, agent
         self._secrets, self._erased = secrets, erased
+        self._subject_keys: SubjectKeys | None = None
+        self._is_key_destroyed = False
+        if encrypt is not None:
+            self._encrypt_inner(subject_keys, ttl)
         self._is_subject_given = self.subject is not None
         # The session id for which the subject was found: under another id it is another session.
         self._found_for = ""
@@ -138,6 +163,8 @@ class GovernedSession(SessionABC):
 
     @session_id.setter
     def session_id(self, value: str) -> None:
+        if self._subject_keys is not None:
+            raise AttributeError("An encrypted session keeps its id: make another GovernedSession for another one.")
         self.inner.session_id = value
 
     @property
@@ -169,17 +196,62 @@ class GovernedSession(SessionABC):
 
     async def pop_item(self, *, wrapper: RunContextWrapper[Any] | None = None) -> TResponseInputItem | None:
         self._subject_of_run(wrapper)
+        # With another key the SDK would remove what it cannot read.
+        if self._has_no_key_any_more():
+            return None
         return cast("TResponseInputItem | None", await self._write("pop_item", wrapper))
 
     async def clear_session(self, *, wrapper: RunContextWrapper[Any] | None = None) -> None:
         self._subject_of_run(wrapper)
         await self._write("clear_session", wrapper)
 
+    # --- encryption with the subject's key ----------------------------------------------------------------------------
+
+    def _encrypt_inner(self, keys: SubjectKeys | None, ttl: int) -> None:
+        from agents.extensions.memory import EncryptedSession
+
+        inner = self.inner
+        if self.subject is None or keys is None:
+            raise ValueError('encrypt="subject" needs the subject, and subject_keys to have a key for it.')
+        if isinstance(inner, EncryptedSession):
+            raise ValueError('encrypt="subject" encrypts by itself: pass the session without EncryptedSession.')
+        if not self._known_id():
+            raise ValueError('encrypt="subject" needs a session that has its id from the start.')
+        self._subject_keys = keys
+        try:
+            key = keys.key_for(self.subject)
+        except SubjectKeyDestroyed:
+            if self._erased == "refuse":
+                raise SubjectErased(inner.session_id, is_key_destroyed=True) from None
+            self._is_key_destroyed = True
+            # Nobody has this key: whatever passes by the methods here is not stored as plain text.
+            key = token_urlsafe(32)
+        self.inner = EncryptedSession(inner.session_id, cast(SessionABC, inner), encryption_key=key, ttl=ttl)
+
+    def _has_no_key_any_more(self) -> bool:
+        """True where the subject's key was destroyed. Raises SubjectErased, unless erased sessions drop writes.
+
+        The process still has the key in memory, and the console's database may be away: so the folder is asked.
+        """
+        if self._subject_keys is None:
+            return False
+        if not self._is_key_destroyed:
+            assert self.subject is not None
+            try:
+                self._is_key_destroyed = self._subject_keys.is_destroyed(self.subject)
+            except SubjectKeysUnavailable as problem:
+                logger.warning("%s The run continues with the key that it has.", problem)
+        if self._is_key_destroyed and self._erased == "refuse":
+            raise SubjectErased(self.session_id, is_key_destroyed=True)
+        return self._is_key_destroyed
+
     # --- registration in the console ----------------------------------------------------------------------------------
 
     async def _may_go_on(self, wrapper: RunContextWrapper[Any] | None) -> bool:
         """Registers what is not registered yet. False where an erased session drops what is written to it."""
         whose = self._subject_of_run(wrapper)
+        if self._has_no_key_any_more():
+            return False
         may_go_on, name = True, self._known_id()
         registered = name, self.subject
         if name and self._registered != registered:
@@ -190,6 +262,8 @@ class GovernedSession(SessionABC):
             except ConsoleUnavailable:
                 pass  # the console has said so, and is asked again
             except RefusedByDatabase as refusal:
+                if refusal.sqlstate == OF_ANOTHER:
+                    raise SubjectMismatch(self.session_id) from None
                 may_go_on = refusal.sqlstate != ERASED
                 if may_go_on:
                     logger.warning(

@@ -51,7 +51,8 @@ from memadmin.demo.remembering import memories
 from memadmin.demo.script import Exchange, ExchangeEnding, FakeCompaction, Keeping, Story
 from memadmin.demo.stories import STORIES
 from memadmin.demo.stories.support import COURIER_CUSTOMER, COURIER_SESSION, courier_exchanges
-from sessions_app.models import SessionRecord
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.registry import MAIN_STORE
 from sessions_app.stores.sqlalchemy.engine import AgentTables, open_agent_tables
 
 logger = logging.getLogger(__name__)
@@ -83,11 +84,8 @@ def run_all(stories: Sequence[Story] = STORIES, *, role: str = "") -> list[str]:
     Finished stories and erased sessions are skipped; an interrupted story is played again from its beginning. When a
     real model does not respond, the rest waits for the next call. `role` is the database role to write under.
     """
-    erased = set(
-        SessionRecord.objects.filter(
-            session_id__in=[story.session_id for story in stories], erased_at__isnull=False
-        ).values_list("session_id", flat=True)
-    )
+    main = SessionStore.objects.filter(name=MAIN_STORE).first()
+    erased = SessionRecord.objects.erased(main, [story.session_id for story in stories]) if main else set()
     with remembering.reached(role):
         return asyncio.run(_play_all([story for story in stories if story.session_id not in erased], role))
 

@@ -212,7 +212,14 @@ def connect() -> list[SessionStore]:
 
 def tell(talks: Iterable[Talk] = TALKS) -> int:
     """Plays the talks that are not stored yet, and returns their number. Erased sessions are skipped."""
-    erased = set(SessionRecord.objects.exclude(erased_at=None).values_list("store__name", "session_id"))
+    talks = list(talks)
+    erased = {
+        (store.name, session_id)
+        for store in SessionStore.objects.all()
+        for session_id in SessionRecord.objects.erased(
+            store, [talk.session_id for talk in talks if talk.place.name == store.name]
+        )
+    }
     waiting = [
         talk
         for talk in talks

@@ -90,9 +90,12 @@ FOR_THE_APPLICATION = (
     "memadmin_first_hold(",
     "memadmin_has_user_quote(",
     "memadmin_holds_on(",
+    "memadmin_is_forgotten(",
+    "memadmin_key_digest(",
     "memadmin_knows_key(",
     "memadmin_name_actor(",
     "memadmin_name_cause(",
+    "memadmin_session_digest(",
     "memadmin_subject_group(",
 )
 """Functions with their owner's rights that the application itself calls."""

@@ -39,7 +39,7 @@ EVENT_COLUMNS = (
 )
 """Columns of an event that the application sets. The database sets number, time, role and cause."""
 
-FENCE_COLUMNS = ("id", "store_id", "session_id", "erased_at")
+FENCE_COLUMNS = ("id", "store_id", "session_id", "erased_at", "is_forgotten")
 """Columns that keep an erased session erased; the web server must not change them."""
 
 PROPOSAL_COLUMNS = (
@@ -150,6 +150,7 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "accounts_rolerequest": CHANGE,
         # Written by a trigger alone; only an erasure takes a text out.
         "memories_app_memoryversion": ("SELECT", "UPDATE"),
+        "erasure_processingrecord": CHANGE,
         "accounts_grantedsession": CHANGE,
         "procrastinate_events": ADD,
         "procrastinate_jobs": CHANGE,
@@ -157,8 +158,11 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "procrastinate_workers": READ,
         "retention_holdlock": (),
         "retention_legalhold": CHANGE,
+        # Tombstones: only the worker and the migrator write them.
+        "sessions_app_erasedkey": READ,
         "sessions_app_fenceoutbox": READ,
         "sessions_app_subject": CHANGE,
+        "sessions_app_tombstonelock": (),
     },
     "worker": {
         "audit_event": READ,
@@ -182,9 +186,12 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "auth_user": (),
         "django_session": ("DELETE",),
         "memories_app_memoryversion": ("SELECT", "UPDATE", "DELETE"),
+        "erasure_processingrecord": READ,
         # Changed by triggers with the rights of their owner.
         "retention_holdlock": (),
         "retention_legalhold": READ,
+        "sessions_app_erasedkey": CHANGE,
+        "sessions_app_tombstonelock": (),
     },
 }
 """Rights of the application where they are fewer than to read and change every row."""

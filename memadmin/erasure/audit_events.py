@@ -1,4 +1,4 @@
-"""Audit events of requests of people about their data."""
+"""Audit events of requests of people about their data, and of the data map."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from memadmin.audit.log.types import declare
 from memadmin.erasure.models import SubjectRequest
 
 REQUEST = "erasure.subjectrequest"
+PROCESSING_RECORD = "erasure.processingrecord"
 
 REQUEST_OPENED = declare(
     "request.opened", "A person's request was opened.", object=REQUEST, reasons=SubjectRequest.Kind.values
@@ -55,3 +56,9 @@ REQUEST_REOPENED = declare(
     "request.reopened", "A scan found data of an erased person: the case was opened again.", object=REQUEST
 )
 RECEIPT_DOWNLOADED = declare("request.receipt_downloaded", "A person downloaded a receipt.", object=REQUEST)
+
+RECORD_CHANGED = declare(
+    "processing_record.changed",
+    "A person changed the head of the record of processing activities.",
+    object=PROCESSING_RECORD,
+)

@@ -1,4 +1,4 @@
-"""Labels of requests in the audit log."""
+"""Labels of requests, and of the record of processing, in the audit log."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Collection, Mapping
 from uuid import UUID
 
 from django.contrib.auth.models import User
+from django.urls import reverse
 
 from memadmin.audit.log.label_registry import Name, guard_values, names
+from memadmin.erasure.audit_events import PROCESSING_RECORD, REQUEST
 from memadmin.erasure.models import SubjectRequest
 
-REQUEST = "erasure.subjectrequest"
+VIEW_MAP = "erasure.view_data_map"
 
 guard_values(REQUEST, "erasure.view_request")
+guard_values(PROCESSING_RECORD, VIEW_MAP)
 
 
 @names(REQUEST, noun="request")
@@ -23,3 +26,10 @@ def request_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
         request.id: Name(f"request {request}", request.get_absolute_url() if may_open else "")
         for request in SubjectRequest.objects.filter(id__in=refs)
     }
+
+
+@names(PROCESSING_RECORD, noun="record of processing")
+def record_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
+    """The one record, with a link for viewers who may see the data map. No query."""
+    address = reverse("data_map:map") if viewer.has_perm(VIEW_MAP) else ""
+    return {ref: Name("record of processing", address) for ref in refs}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -39,9 +40,15 @@ def exceptions_of(request: SubjectRequest) -> list[dict[str, Any]]:
             left = max(row.expected - row.erased, 0)
             found.append({"code": Left.LEFT_OUT.value, "place": row.holder, "count": left})
         found += [{"code": code, "place": row.holder, "count": count} for code, count in sorted(row.exceptions.items())]
-    if request.scans and request.scans[-1]["found"]:
-        found.append({"code": Left.STILL_FOUND.value, "place": "scan", "count": request.scans[-1]["found"]})
+    for row in request.scans[-1].get("places", ()) if request.scans else ():
+        code = row["code"] or Left.STILL_FOUND.value
+        found.append({"code": code, "place": scan_holder(row["place"]), "count": row["found"]})
     return found
+
+
+def scan_holder(place: str) -> str:
+    """Name in receipts of a place at which a scan has found something, such as `scan/agent_messages.message_data`."""
+    return "scan/" + re.sub("[^A-Za-z0-9_.-]", "_", place)[:64]
 
 
 def outcome_of(request: SubjectRequest) -> SubjectRequest.State:

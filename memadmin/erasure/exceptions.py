@@ -25,5 +25,6 @@ class OutOfReach(models.TextChoices):
     BACKUPS = "backups", "Backups and write-ahead logs hold the data until they expire."
     SAVED_RUN_STATES = "saved_run_states", "Run states that the agents' programs saved contain whole conversations."
     COMPACTION = "compaction", "Compacted history at the model provider holds text that only the provider can open."
+    NOT_VACUUMED = "not_vacuumed", "Deleted rows stay in the files of these tables until PostgreSQL's next vacuum."
     PROVIDER = "provider", "Conversations at the model provider cannot be reached without its key."
     LOGS = "logs", "Logs of the web server and of the agents' programs are not under memadmin's control."

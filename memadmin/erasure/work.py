@@ -11,13 +11,18 @@ from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.erasure import audit_events, closing, locators, scan
+from memadmin.erasure.mails import mail_handlers
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.preview import Preview, preview_erasure
+from memadmin.erasure.scan.progress import KEY as SCAN_PROGRESS
+from memadmin.erasure.scan.sessions import erase_strays
 from memadmin.erasure.scope import Scope, scope_of
 from memadmin.erasure.steps import STEPS, step_named
 from memadmin.erasure.steps.left_over import left_over
 from memadmin.erasure.suppression.entering import enter, note_entry
 from memadmin.erasure.suppression.ledger import LedgerError
+from memadmin.erasure.vacuum import KEY as VACUUMED
+from memadmin.erasure.vacuum import vacuum_touched
 from memadmin.runs.engine import Interrupted, Lease, NeedsDecision, Wait
 from memadmin.runs.models import Run
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
@@ -31,6 +36,12 @@ State, StepState = SubjectRequest.State, ErasureStep.State
 RETRY_STORE = timedelta(minutes=5)
 RETRY_BUSY = timedelta(seconds=10)
 
+ALERT, CLEAN = "alert", "clean"
+"""Keys of the run's cursor: a mail that is to be sent; the number of scans when one found nothing more to erase."""
+
+MOST_SCANS = 5
+"""Scans in one turn that find something to erase."""
+
 MOST_ROUNDS = 10
 """Rounds over the steps in one turn: agents that write to a store without a fence make another one necessary."""
 
@@ -41,21 +52,63 @@ def work(lease: Lease) -> None:
     if not request.is_started:
         start(lease, request)
     scope = scope_of(request.subject, locators.unseal(request.locators))
-    if not request.scans:
-        erase_until_nothing_is_left(lease, request, scope)
-        scan.scan(lease, request, scope)
+    send_alert(lease, request)
+    if CLEAN not in lease.run.cursor:
+        erase_and_scan(lease, request, scope)
     closing.issue_receipt(lease, request)
     if request.state == State.RUNNING:
         enter_second_scan(lease, request)
-    rest = datetime.fromisoformat(request.scans[0]["at"]) + settings.RESCAN_AFTER - now()
+    clean = lease.run.cursor[CLEAN]
+    rest = datetime.fromisoformat(request.scans[clean - 1]["at"]) + settings.RESCAN_AFTER - now()
     if rest > timedelta(0):
         raise Wait("Erased. The second scan looks for what agents wrote afterwards.", retry_after=rest)
-    if len(request.scans) == 1:
+    if len(request.scans) == clean:
         scan.scan(lease, request, scope)
-    if len(request.scans) == 2 and request.scans[-1]["found"]:
-        erase_until_nothing_is_left(lease, request, scope)
-        scan.scan(lease, request, scope)
+    if scan.last_erasable(request):
+        reopen(lease, request)
+        send_alert(lease, request)
+        erase_and_scan(lease, request, scope)
+        closing.issue_receipt(lease, request)
+        enter_second_scan(lease, request)
+        # An agent writes still, or again: only a scan a day later shows that it has stopped.
+        raise Wait("The second scan found data. It is erased, and looked for again.", retry_after=settings.RESCAN_AFTER)
     closing.issue_receipt(lease, request)
+
+
+def erase_and_scan(lease: Lease, request: SubjectRequest, scope: Scope) -> None:
+    """Erases until a scan finds nothing that can be erased. Raises Wait as the steps and the scan do."""
+    for _ in range(MOST_SCANS):
+        # A scan that was interrupted goes on.
+        if SCAN_PROGRESS not in lease.run.cursor:
+            if scan.last_erasable(request):
+                erase_strays(lease, request, scope)
+            erase_until_nothing_is_left(lease, request, scope)
+            vacuum_touched(lease, request)
+        if not scan.scan(lease, request, scope):
+            with lease.chunk() as run:
+                run.cursor = {**run.cursor, CLEAN: len(request.scans)}
+            return
+    raise Wait("Agents keep writing to a store without a fence. The erasure continues.", retry_after=RETRY_STORE)
+
+
+def reopen(lease: Lease, request: SubjectRequest) -> None:
+    """The case goes on as before its first scan; who handles requests is told."""
+    with lease.chunk() as run:
+        audit.record(audit_events.REQUEST_REOPENED, target=request, subject=request.subject_id)
+        request.note(RequestNote.Code.REOPENED)
+        SubjectRequest.objects.filter(pk=request.pk).update(state=State.RUNNING)
+        run.cursor = {key: value for key, value in run.cursor.items() if key not in (CLEAN, VACUUMED)} | {ALERT: True}
+    request.refresh_from_db()
+
+
+def send_alert(lease: Lease, request: SubjectRequest) -> None:
+    """Mails what `reopen` noted; what a mail server refuses is sent at the next turn of the run."""
+    if not lease.run.cursor.get(ALERT):
+        return
+    sentence = f"A scan found data of the erased person. {request} was opened again, and the data is erased. Its page:"
+    if mail_handlers(request, title=f"{request} was opened again", sentence=sentence):
+        with lease.chunk() as run:
+            run.cursor = {key: value for key, value in run.cursor.items() if key != ALERT}
 
 
 # --- start ------------------------------------------------------------------------------------------------------------
@@ -64,8 +117,11 @@ def work(lease: Lease) -> None:
 def start(lease: Lease, request: SubjectRequest) -> None:
     """The fence, the steps, and the event: committed together before anything is erased.
 
-    Raises NeedsDecision while a hold covers the subject.
+    Raises Wait while the request can still be cancelled, and NeedsDecision while a hold covers the subject.
     """
+    if request.starts_at and (rest := request.starts_at - now()) > timedelta(0):
+        # A person can let a waiting run continue at any time.
+        raise Wait("The time to cancel is not over.", retry_after=rest)
     scope = scope_of(request.subject)
     refuse_held(scope)
     preview = preview_erasure(scope)
@@ -145,12 +201,19 @@ def run_steps(lease: Lease, request: SubjectRequest, scope: Scope) -> None:
             run_step(lease, request, row, scope)
         except StoreUnavailable as problem:
             is_busy = isinstance(problem, SessionBusy)
-            sentence = f"The store {row.place} does not respond." if not is_busy else f"An agent uses {row.place}."
+            sentence = waiting_sentence(row, problem, is_busy=is_busy)
             with lease.chunk():
                 ErasureStep.objects.filter(pk=row.pk).update(state=StepState.WAITING, reason=sentence, changed_at=Now())
             waits.append(Wait(sentence, retry_after=RETRY_BUSY if is_busy else RETRY_STORE))
     if waits:
         raise min(waits, key=lambda wait: wait.retry_after)
+
+
+def waiting_sentence(row: ErasureStep, problem: StoreUnavailable, *, is_busy: bool) -> str:
+    """Without the store's own words: these may contain addresses."""
+    if not row.place:
+        return str(problem)
+    return f"An agent uses a session of {row.place}." if is_busy else f"The store {row.place} does not respond."
 
 
 def is_blocked(request: SubjectRequest, row: ErasureStep) -> bool:

@@ -105,6 +105,7 @@ class LegalHold(models.Model):
             Calling("number", "memadmin_number_hold()", before="INSERT", level=pgtrigger.Row),
             Calling("keep_as_placed", "memadmin_keep_hold_as_placed()", before="UPDATE", level=pgtrigger.Row),
             Calling("keep", "memadmin_keep_hold()", before="ANY CHANGE", level=pgtrigger.Statement),
+            Calling("refuse_on_erased", "memadmin_refuse_hold_on_erased()", before="INSERT", level=pgtrigger.Row),
             *audit.govern(
                 "legal_hold",
                 columns=[

@@ -109,11 +109,7 @@ def _in_store(store: SessionStore, backend: DocumentBackend) -> Iterator[Importe
     while True:
         page = backend.enumerate_sessions(cursor, limit=USERS_A_PAGE)
         users = [found.session_id for found in page.sessions]
-        erased = set(
-            SessionRecord.objects.filter(store=store, session_id__in=users, erased_at__isnull=False).values_list(
-                "session_id", flat=True
-            )
-        )
+        erased = SessionRecord.objects.erased(store, users)
         for user in users:
             for item in backend.every_item(user) if user not in erased else ():
                 number += 1

@@ -15,6 +15,7 @@ from django.db.models.lookups import LessThanOrEqual
 
 from memadmin import audit
 from memadmin.audit.log.triggers import Calling
+from memories_app.models.erased_sources import not_of_erased
 from memories_app.models.memories import LONGEST_QUOTE, Memory
 from memories_app.tool_provenance import LONGEST_TOOL
 
@@ -57,6 +58,7 @@ class Evidence(models.Model):
         ]
         triggers: ClassVar = [
             Calling("hash_quote", "memadmin_hash_quote()", before="INSERT", level=pgtrigger.Row),
+            *not_of_erased("memadmin_refuse_erased_evidence()", "memory_id", "record_id"),
             *audit.govern(
                 "evidence",
                 columns=[

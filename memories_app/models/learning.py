@@ -14,6 +14,7 @@ from django.db.models.lookups import LessThanOrEqual
 
 from memadmin import audit
 from memadmin.audit.log.triggers import Calling
+from memories_app.models.erased_sources import not_of_erased
 from memories_app.models.memories import LONGEST_QUOTE, Memory
 from sessions_app.models import Subject
 
@@ -81,6 +82,7 @@ class Signal(models.Model):
         ]
         triggers: ClassVar = [
             Calling("may_learn", "memadmin_may_learn()", before="INSERT", level=pgtrigger.Row),
+            *not_of_erased("memadmin_refuse_erased_source()", "subject_id", "record_id"),
             *audit.govern(
                 "signal",
                 columns=[

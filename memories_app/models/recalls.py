@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import F
 
 from memadmin import audit
+from memories_app.models.erased_sources import not_of_erased
 from memories_app.models.memories import Memory
 from sessions_app.models import Subject
 
@@ -33,13 +34,16 @@ class Recall(models.Model):
             models.Index("record_id", "recalled_at", name="recall_in_session"),
             models.Index("subject", F("recalled_at").desc(), name="recall_for_subject"),
         ]
-        triggers: ClassVar = audit.govern(
-            "recall",
-            columns=["subject", "record_id", "session_id", "agent", "recalled_at"],
-            subject="subject",
-            hidden=["session_id"],
-            except_inserts=True,
-        )
+        triggers: ClassVar = [
+            *not_of_erased("memadmin_refuse_erased_source()", "subject_id", "record_id"),
+            *audit.govern(
+                "recall",
+                columns=["subject", "record_id", "session_id", "agent", "recalled_at"],
+                subject="subject",
+                hidden=["session_id"],
+                except_inserts=True,
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"recall {self.pk}"

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from django.db import DatabaseError
 
 from memories_app.models import Memory
+from sessions_app.registry import ERASED
 
 
 class MemoryActionRefused(Exception):
@@ -54,6 +55,10 @@ class NothingLearnedHere(MemoryActionRefused):
     sentence = "Learning is stopped for this subject."
 
 
+class SubjectGone(MemoryActionRefused):
+    sentence = "The data of this subject was erased. Nothing is stored about it again."
+
+
 class OtherSubject(MemoryActionRefused):
     sentence = "The memory that this would change belongs to another subject."
 
@@ -91,6 +96,7 @@ GATE: dict[str, type[MemoryActionRefused]] = {
     "P0M04": NotScreened,
     "P0M05": OnlyErased,
     "P0M07": OtherSubject,
+    ERASED: SubjectGone,
 }
 """Refusals of the database about memories, by SQLSTATE."""
 

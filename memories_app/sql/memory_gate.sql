@@ -38,6 +38,9 @@ BEGIN
         RETURN NEW;
     END IF;
 
+    IF NEW.subject_id IS NOT NULL AND NEW.subject_id IS DISTINCT FROM OLD.subject_id THEN
+        PERFORM memadmin_refuse_erased(ARRAY[NEW.subject_id]);
+    END IF;
     NEW.version := OLD.version + (NEW.content_hash <> OLD.content_hash)::int;
     NEW.is_verified := OLD.is_verified AND NEW.content_hash = OLD.content_hash;
     IF NEW.content_hash <> OLD.content_hash AND NEW.embedded_hash <> NEW.content_hash THEN

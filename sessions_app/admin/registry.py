@@ -28,6 +28,7 @@ from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, S
 from sessions_app.services.deletion_guards import DeletionRefused
 from sessions_app.services.sessions import SessionChangeDetails, attach_sessions, detach_sessions, update_records
 from sessions_app.services.store_config import StoreStillNeeded, check_unneeded, delete_store
+from sessions_app.services.subjects import SubjectWasErased
 
 
 class AliasInline(ShownRows, admin.TabularInline):  # type: ignore[type-arg]
@@ -115,7 +116,7 @@ class SessionRecordAdmin(ReasonedEdits, ShortList):
     ) -> HttpResponse:
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
-        except (ErasedMeanwhile, DeletionRefused) as problem:
+        except (ErasedMeanwhile, DeletionRefused, SubjectWasErased) as problem:
             messages.error(request, str(problem))
             return HttpResponseRedirect(request.get_full_path())
 

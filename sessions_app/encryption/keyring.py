@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from memadmin.client.master_key import UnusableKey
 from memadmin.environment import NamedSecret
-from sessions_app.encryption.keys import SessionKey, UnusableKey, doubt_about
+from sessions_app.encryption.keys import SessionKey, doubt_about
 
 
 @dataclass(frozen=True, slots=True)

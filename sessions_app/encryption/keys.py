@@ -10,14 +10,11 @@ from cryptography.fernet import Fernet
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-KEY_BYTES = 32
+from memadmin.client.master_key import KEY_BYTES, master_key
+
 DERIVED_FOR = b"agents.session-store.hkdf.v1"
 
 _LIKE_BASE64 = re.compile(r"[A-Za-z0-9_+/-]{16,}={0,2}")
-
-
-class UnusableKey(ValueError):
-    """A text that no agent could use as a key either; the message has the reason and does not repeat the text."""
 
 
 class SessionKey:
@@ -43,22 +40,6 @@ class SessionKey:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("A session key cannot be serialised.")
-
-
-def master_key(text: str) -> bytes:
-    """The bytes that the SDK makes of a key: 32 in base64, or else the text itself. Raises UnusableKey."""
-    if not text:
-        raise UnusableKey("it is empty")
-    try:
-        decoded = base64.urlsafe_b64decode(text)
-    except ValueError:
-        decoded = b""
-    if len(decoded) == KEY_BYTES:
-        return decoded
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        raise UnusableKey("it is not UTF-8") from None
 
 
 def doubt_about(text: str) -> str:

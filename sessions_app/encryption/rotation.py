@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from sessions_app.encryption.keys import SessionKey
+from sessions_app.encryption.sealing import SessionSeals
 from sessions_app.items import StoredItem
 from sessions_app.timeline.decode import DecodedItem, decode
 from sessions_app.timeline.encryption import ENVELOPE_MEMBER
@@ -22,6 +24,8 @@ class ItemKeyState(StrEnum):
     """No envelope; it is not ours to encrypt."""
     OLD = "old"
     NEW = "new"
+    OF_SUBJECT = "of_subject"
+    """Encrypted with the key of its subject, which the rotation of a store's key does not change."""
     UNREADABLE = "unreadable"
     """Neither key opens it."""
 
@@ -32,23 +36,31 @@ class Rotation:
 
     old: Fernet
     new: Fernet
+    of_subject: Callable[[], Iterable[Fernet]] = tuple
+    """Called for items that neither key opens."""
 
     @classmethod
-    def of(cls, old: SessionKey, new: SessionKey, wrapper_id: str) -> Rotation:
-        return cls(old.cipher(wrapper_id), new.cipher(wrapper_id))
+    def of(cls, old: SessionKey, new: SessionKey, seals: SessionSeals) -> Rotation:
+        return cls(old.cipher(seals.wrapper_id), new.cipher(seals.wrapper_id), lambda: seals.ciphers_of_subject)
 
     def key_state(self, item: StoredItem) -> ItemKeyState:
         entry = _envelope(item)
         if entry is None:
             return ItemKeyState.PLAIN
         token = _token(entry)
-        for state, cipher in ((ItemKeyState.NEW, self.new), (ItemKeyState.OLD, self.old)):
+        for state, cipher in self._ciphers():
             try:
                 cipher.extract_timestamp(token)
             except InvalidToken:
                 continue
             return state
         return ItemKeyState.UNREADABLE
+
+    def _ciphers(self) -> Iterator[tuple[ItemKeyState, Fernet]]:
+        yield ItemKeyState.NEW, self.new
+        yield ItemKeyState.OLD, self.old
+        for cipher in self.of_subject():
+            yield ItemKeyState.OF_SUBJECT, cipher
 
     def resealed(self, item: StoredItem) -> str:
         """The stored text of an item of the old key under the new one: only the token differs.

@@ -7,12 +7,14 @@ import binascii
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Protocol
 
 from cryptography.fernet import Fernet, InvalidToken
 
 from sessions_app.encryption.keyring import Keyring, keyring
 from sessions_app.encryption.session_ids import WrapperIds
+from sessions_app.encryption.subject_keys import SUBJECT_KEY, KeysOfSubject, SubjectId, keys_of_subject
 from sessions_app.items import Seal, SealState, StoredItem
 from sessions_app.timeline.decode import decode
 from sessions_app.timeline.encryption import ENVELOPE_MEMBER, FERNET_VERSION, sealed_at
@@ -35,6 +37,12 @@ class EncryptedStore(Protocol):
     encryption_ttl_seconds: int | None
     encryption_ids: str
 
+    def subject_ids_of(self, session_id: str) -> Sequence[SubjectId]: ...
+
+
+def of_nobody(session_id: str) -> Sequence[SubjectId]:
+    return ()
+
 
 @dataclass(frozen=True, slots=True)
 class Sealing:
@@ -46,6 +54,8 @@ class Sealing:
     """Time for which agents read an item; None if it is not declared for the store."""
     wrapper_ids: WrapperIds
     keys: Keyring
+    subject_ids_of: Callable[[str], Sequence[SubjectId]] = of_nobody
+    """Ids of the subject of a session. Called for what the store's key does not open."""
 
     @property
     def ttl(self) -> timedelta:
@@ -53,7 +63,7 @@ class Sealing:
         return SDK_TTL if self.declared_ttl is None else self.declared_ttl
 
     def of_session(self, session_id: str) -> SessionSeals:
-        return SessionSeals(self, self.wrapper_ids.of(session_id))
+        return SessionSeals(self, self.wrapper_ids.of(session_id), session_id)
 
 
 def sealing_of(store: EncryptedStore) -> Sealing:
@@ -62,6 +72,7 @@ def sealing_of(store: EncryptedStore) -> Sealing:
         None if store.encryption_ttl_seconds is None else timedelta(seconds=store.encryption_ttl_seconds),
         WrapperIds.parse(store.encryption_ids),
         keyring(),
+        store.subject_ids_of,
     )
 
 
@@ -71,11 +82,18 @@ class SessionSeals:
 
     sealing: Sealing
     wrapper_id: str
+    session_id: str
+    """The stored one."""
     _ciphers: dict[str, Fernet] = field(default_factory=dict)
 
     @property
     def has_key(self) -> bool:
-        return self.sealing.keys.get(self.sealing.key_name) is not None
+        """True if the key of the store, or one of the session's subject, is loaded."""
+        return self.sealing.keys.get(self.sealing.key_name) is not None or bool(self._of_subject.keys)
+
+    @cached_property
+    def _of_subject(self) -> KeysOfSubject:
+        return keys_of_subject(lambda: self.sealing.subject_ids_of(self.session_id))
 
     def examined(
         self,
@@ -109,7 +127,7 @@ class SessionSeals:
         return any(map(is_sound, self.examined_now(items)))
 
     def ciphers(self) -> Iterator[Fernet]:
-        """All loaded keys, the store's first."""
+        """All loaded keys, the store's first, then those of the subject."""
         return (cipher for _, cipher in self._all_ciphers())
 
     def _examined(self, item: StoredItem, *, at: datetime, opens: bool) -> StoredItem:
@@ -138,9 +156,11 @@ class SessionSeals:
                     cipher.extract_timestamp(token)
             except InvalidToken:
                 continue
-            state = SealState.SOUND if name == self.sealing.key_name else SealState.OTHER_KEY
+            state = SealState.SOUND if name in (self.sealing.key_name, SUBJECT_KEY) else SealState.OTHER_KEY
             seal = replace(seal, state=state, key_name=name, is_open=opens)
             return replace(item, raw=inside, seal=seal) if opens else replace(item, seal=seal)
+        if self._of_subject.is_any_destroyed:
+            seal = replace(seal, state=SealState.KEY_DESTROYED)
         return replace(item, seal=seal)
 
     def _state_without_key(self, item: StoredItem, envelope: Fields) -> SealState:
@@ -149,15 +169,29 @@ class SessionSeals:
             return SealState.UNCHECKED
         if not is_token(text_in(envelope, "payload")):
             return SealState.TAMPERED
-        return SealState.WRONG_KEY if self.has_key else SealState.NO_KEY
+        if self.has_key:
+            return SealState.WRONG_KEY
+        return SealState.KEY_DESTROYED if self._of_subject.is_any_destroyed else SealState.NO_KEY
 
     def _all_ciphers(self) -> Iterator[tuple[str, Fernet]]:
-        """Keys to try, the store's first."""
+        """Keys to try: the store's, those of the subject, all others."""
         keys = self.sealing.keys.keys
-        for name in sorted(keys, key=lambda name: (name != self.sealing.key_name, name)):
-            if name not in self._ciphers:
-                self._ciphers[name] = keys[name].cipher(self.wrapper_id)
-            yield name, self._ciphers[name]
+        if self.sealing.key_name in keys:
+            yield self.sealing.key_name, self._cipher(self.sealing.key_name)
+        yield from ((SUBJECT_KEY, cipher) for cipher in self.ciphers_of_subject)
+        for name in sorted(keys.keys() - {self.sealing.key_name}):
+            yield name, self._cipher(name)
+
+    def _cipher(self, name: str) -> Fernet:
+        if name not in self._ciphers:
+            self._ciphers[name] = self.sealing.keys.keys[name].cipher(self.wrapper_id)
+        return self._ciphers[name]
+
+    @cached_property
+    def ciphers_of_subject(self) -> list[Fernet]:
+        """Those of the session's subject. Up to three queries, once."""
+        # GovernedSession gives its wrapper the stored session id, whatever agents do that wrap by themselves.
+        return [key.cipher(self.session_id) for key in self._of_subject.keys]
 
 
 def is_sound(item: StoredItem) -> bool:

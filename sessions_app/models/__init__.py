@@ -6,11 +6,19 @@ from sessions_app.models.redactions import Redaction
 from sessions_app.models.searches import TextSearch
 from sessions_app.models.sessions import FenceOutbox, SessionFinding, SessionRecord
 from sessions_app.models.stores import SessionIdPattern, SessionStore, WatchedPath, validate_pattern
-from sessions_app.models.subjects import Subject, SubjectAlias, SubjectKind, SubjectSource
+from sessions_app.models.subjects import (
+    ErasedKey,
+    Subject,
+    SubjectAlias,
+    SubjectKind,
+    SubjectSource,
+    TombstoneLock,
+)
 
 __all__ = [
     "AgentMessage",
     "AgentSession",
+    "ErasedKey",
     "FenceOutbox",
     "Grams",
     "Redaction",
@@ -23,6 +31,7 @@ __all__ = [
     "SubjectKind",
     "SubjectSource",
     "TextSearch",
+    "TombstoneLock",
     "WatchedPath",
     "validate_pattern",
 ]

@@ -41,10 +41,29 @@ SELECT id FROM together ORDER BY depth, created_at, id
 """
 
 
+FORGOTTEN = """
+SELECT asked.session_id FROM unnest(%s::text[]) AS asked(session_id) WHERE memadmin_is_forgotten(%s, asked.session_id)
+"""
+
+
 class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
     def on_record(self) -> SessionRecordQuerySet:
         """Sessions that were not erased; all lists start from these."""
         return self.filter(erased_at__isnull=True)
+
+    def forgotten(self, store: SessionStore, session_ids: Collection[str]) -> set[str]:
+        """Those of the ids that stand for erased sessions of which only the digest is on record. One query, or none."""
+        if not session_ids:
+            return set()
+        with connections[self.db].cursor() as cursor:
+            cursor.execute(FORGOTTEN, [list(session_ids), store.pk])
+            return {session_id for (session_id,) in cursor.fetchall()}
+
+    def erased(self, store: SessionStore, session_ids: Collection[str]) -> set[str]:
+        """Those of the ids whose sessions were erased, forgotten ones included. Two queries, or one."""
+        known = dict(self.filter(store=store, session_id__in=session_ids).values_list("session_id", "erased_at"))
+        unknown = [session_id for session_id in session_ids if session_id not in known]
+        return {session_id for session_id, erased_at in known.items() if erased_at} | self.forgotten(store, unknown)
 
     def newest_first(self) -> SessionRecordQuerySet:
         return self.order_by("-last_activity_at", "-id")

@@ -1,15 +1,16 @@
 """The registry: records of all sessions with their store and subject.
 
 Conversation content is never copied here. `SessionRecord` is written from two sides: by a trigger inside the agents'
-own transactions (`registry/`), and by our services. So each of its columns has a database default, its session id never
-changes, and nothing depends on its UUID being unique: the table can be partitioned or distributed by session id without
-touching the code.
+own transactions (`registry/`), and by our services. So each of its columns has a database default, its session id
+changes only when it is forgotten, and nothing depends on its UUID being unique: the table can be partitioned or
+distributed by session id without touching the code.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+import pgtrigger
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.contrib.postgres.indexes import GinIndex, OpClass
@@ -20,6 +21,7 @@ from django.db.models.functions import Left, Lower, Now
 from django.urls import reverse
 
 from memadmin import audit
+from memadmin.audit.log.triggers import Calling
 from sessions_app.models import querysets
 from sessions_app.models.grams import Grams
 from sessions_app.models.stores import SessionStore
@@ -33,9 +35,6 @@ def newest() -> tuple[OrderBy, OrderBy]:
 
 class SessionRecord(models.Model):
     """One session in a store: the row of session lists, and the fence that keeps an erased session out."""
-
-    FORGOTTEN = "erased:"
-    """How the session id of an erased session begins once only its keyed digest is known."""
 
     id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
     store = models.ForeignKey(
@@ -75,6 +74,8 @@ class SessionRecord(models.Model):
     # When the store would let go of the session by itself, as discovery last saw it.
     expires_at = models.DateTimeField(null=True, editable=False)
     erased_at = models.DateTimeField(null=True, editable=False)
+    # Whether it is a tombstone: the session id is replaced by a keyed digest of it, which still keeps the session out.
+    is_forgotten = models.BooleanField(db_default=False, editable=False)
 
     objects = querysets.SessionRecordQuerySet.as_manager()
 
@@ -122,23 +123,46 @@ class SessionRecord(models.Model):
             GinIndex(fields=["labels"], fastupdate=False, condition=~Q(labels=[]), name="record_labels"),
         ]
         # Agents write these rows through the triggers on their own tables; those writes are theirs, and recorded there.
-        triggers: ClassVar = audit.govern(
-            "session",
-            columns=[
-                "store",
-                "session_id",
-                "subject",
-                "subject_source",
-                "ticket",
-                "agent",
-                "labels",
-                "is_sensitive",
-                "erased_at",
-            ],
-            subject="subject",
-            except_by_triggers=True,
-            agents_through_us=["INSERT", "UPDATE"],
-        )
+        triggers: ClassVar = [
+            Calling("refuse_forgotten", "memadmin_refuse_forgotten()", after="INSERT", level=pgtrigger.Row),
+            Calling(
+                "subject_given",
+                "memadmin_subject_of_session()",
+                before="INSERT",
+                level=pgtrigger.Row,
+                condition=pgtrigger.Condition("NEW.subject_id IS NOT NULL"),
+            ),
+            Calling(
+                "subject_changed",
+                "memadmin_subject_of_session()",
+                before="UPDATE OF subject_id",
+                level=pgtrigger.Row,
+                condition=pgtrigger.Condition("OLD.subject_id IS DISTINCT FROM NEW.subject_id"),
+            ),
+            Calling(
+                "note_forgotten",
+                "memadmin_note_tombstones()",
+                after="UPDATE OF is_forgotten",
+                level=pgtrigger.Statement,
+            ),
+            *audit.govern(
+                "session",
+                columns=[
+                    "store",
+                    "session_id",
+                    "subject",
+                    "subject_source",
+                    "ticket",
+                    "agent",
+                    "labels",
+                    "is_sensitive",
+                    "erased_at",
+                ],
+                subject="subject",
+                except_by_triggers=True,
+                agents_through_us=["INSERT", "UPDATE"],
+            ),
+        ]
         permissions: ClassVar = [
             ("read_content", "Can read the content of sessions"),
             ("attach_session", "Can attach sessions to a subject and label them"),

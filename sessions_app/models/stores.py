@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from memadmin import audit
 from sessions_app.models import querysets
-from sessions_app.models.subjects import SubjectKind
+from sessions_app.models.subjects import Subject, SubjectAlias, SubjectKind
 from sessions_app.patterns import Pattern, PatternError
 
 
@@ -105,6 +105,14 @@ class SessionStore(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def subject_ids_of(self, session_id: str) -> list[tuple[str, str]]:
+        """Kind and key of all aliases of a session's subject, and of those merged into it. Up to three queries."""
+        subject_id = self.sessions.filter(session_id=session_id).values_list("subject_id", flat=True).first()
+        if subject_id is None:
+            return []
+        group = Subject.objects.merged_group(subject_id)
+        return list(SubjectAlias.objects.filter(subject__in=group).values_list("kind", "key"))
 
 
 def validate_pattern(text: str) -> None:

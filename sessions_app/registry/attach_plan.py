@@ -176,7 +176,8 @@ def _backfill(store: SessionStore, tables: StoreTables) -> AttachStep:
     """One statement that commits after each batch, and starts again when it is run again.
 
     Registered sessions that were written to while nothing followed them (after a removal) are brought up to
-    date. Each batch begins with the last id of the one before, so an empty session id needs no case of its own.
+    date, and forgotten ones are left out: they would be refused. Each batch begins with the last id of the one before,
+    so an empty session id needs no case of its own.
     """
     zone = sql.SQL("") if tables.sessions.columns["updated_at"].has_zone else sql.SQL(" AT TIME ZONE {}")
     body = sql.SQL("""
@@ -192,6 +193,7 @@ BEGIN
     ), registered AS (
       INSERT INTO {records} AS r (store_id, session_id, last_activity_at)
       SELECT {store_id}, session_id, coalesce(written_at, now()) FROM batch
+      WHERE NOT {is_forgotten}({store_id}, session_id)
       ON CONFLICT (store_id, session_id) DO UPDATE
       SET last_activity_at = EXCLUDED.last_activity_at, activity_count = r.activity_count + 1
       WHERE r.last_activity_at < EXCLUDED.last_activity_at
@@ -206,6 +208,7 @@ END
         zone=zone.format(sql.Literal(store.writer_timezone)),
         sessions=tables.sessions.identifier,
         records=tables.records,
+        is_forgotten=sql.Identifier(tables.our_schema, "memadmin_is_forgotten"),
         store_id=sql.Literal(store.pk),
         rows=sql.Literal(BACKFILL_ROWS),
     )

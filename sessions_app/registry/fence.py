@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import indent
 
 from psycopg import sql
 
@@ -39,24 +40,43 @@ REFUSE_CHANGED = """\
 REGISTER = """
 DECLARE
   wanted text;
+  written timestamptz;
   ended timestamptz;
 BEGIN
   IF {not_a_text} OR {not_an_instant} THEN
 {refuse_changed}
   END IF;
   wanted := NEW.session_id;
-  INSERT INTO {records} (store_id, session_id, last_activity_at)
-  VALUES ({store_id}, wanted, coalesce(NEW.updated_at::timestamptz, now()))
-  ON CONFLICT (store_id, session_id) DO NOTHING;
+  written := coalesce(NEW.updated_at::timestamptz, now());
+{add_record}
   -- Held until the writer commits. Setting erased_at waits for it, because erased_at is part of a unique key.
-  SELECT erased_at INTO STRICT ended FROM {records}
+  SELECT erased_at INTO ended FROM {records}
   WHERE store_id = {store_id} AND session_id = wanted FOR KEY SHARE;
+  IF NOT FOUND THEN
+    -- It was forgotten a moment ago, and goes by its digest.
+    wanted := {our_schema}.memadmin_session_digest({store_id}, wanted);
+    ended := now();
+  END IF;
   IF ended IS NOT NULL THEN
 {refuse}
   END IF;
   RETURN NEW;
 END
 """
+
+# A trigger of the registry refuses a session that is forgotten: of its id only the digest is there.
+ADD_RECORD = """\
+  INSERT INTO {records} (store_id, session_id, last_activity_at) VALUES ({store_id}, wanted, written)
+  ON CONFLICT (store_id, session_id) DO NOTHING;"""
+
+ADD_RECORD_OR_DROP = """\
+  BEGIN
+    INSERT INTO {records} (store_id, session_id, last_activity_at) VALUES ({store_id}, wanted, written)
+    ON CONFLICT (store_id, session_id) DO NOTHING;
+  EXCEPTION WHEN SQLSTATE '{erased}' THEN
+    -- From here on it goes by its digest: the id itself must not be kept again, not even in the note.
+    wanted := {our_schema}.memadmin_session_digest({store_id}, wanted);
+  END;"""
 
 REJECT = """\
     RAISE EXCEPTION USING ERRCODE = '{erased}',
@@ -98,8 +118,7 @@ BEGIN
 {refuse_ended}
   -- An upsert would say all this in one, and cost every write an insertion that fails.
   IF NOT FOUND AND NOT EXISTS (SELECT FROM {records} WHERE store_id = {store_id} AND session_id = wanted) THEN
-    INSERT INTO {records} (store_id, session_id, last_activity_at) VALUES ({store_id}, wanted, written)
-    ON CONFLICT (store_id, session_id) DO NOTHING;
+{add_record_within}
   END IF;
   RETURN NULL;
 END
@@ -108,14 +127,18 @@ END
 KEEP_OUT = """
 DECLARE
   wanted text;
+  ended timestamptz;
 BEGIN
   IF {not_a_text} THEN
 {refuse_changed}
   END IF;
   wanted := NEW.session_id;
-  IF EXISTS (
-    SELECT FROM {records} WHERE store_id = {store_id} AND session_id = wanted AND erased_at IS NOT NULL
-  ) THEN
+  SELECT erased_at INTO ended FROM {records} WHERE store_id = {store_id} AND session_id = wanted;
+  IF NOT FOUND AND {our_schema}.memadmin_is_forgotten({store_id}, wanted) THEN
+    wanted := {our_schema}.memadmin_session_digest({store_id}, wanted);
+    ended := now();
+  END IF;
+  IF ended IS NOT NULL THEN
 {refuse}
   END IF;
   RETURN NEW;
@@ -229,6 +252,7 @@ def triggers_for(store: SessionStore, tables: StoreTables, mode: str = "") -> Se
     names = {
         "records": tables.records.as_string(None),
         "outbox": tables.outbox.as_string(None),
+        "our_schema": sql.Identifier(tables.our_schema).as_string(None),
         "store_id": store.pk,
         "erased": ERASED,
         "write_dropped": WRITE_DROPPED,
@@ -237,6 +261,8 @@ def triggers_for(store: SessionStore, tables: StoreTables, mode: str = "") -> Se
         "refuse_changed": REFUSE_CHANGED.format(changed=CHANGED),
     }
     refuse = (DROP if drops else REJECT).format(**names)
+    add_record = (ADD_RECORD_OR_DROP if drops else ADD_RECORD).format(**names)
+    names |= {"add_record": add_record, "add_record_within": indent(add_record, "  ")}
     refuse_ended = DROP_ENDED if drops else REJECT_ENDED.format(reject=refuse)
 
     def trigger(name: str, purpose: str, table: Table, fires: str, body: str) -> Trigger:

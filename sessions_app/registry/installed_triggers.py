@@ -66,6 +66,7 @@ UNREGISTERED = sql.SQL("""
 SELECT count(*) FROM (
     SELECT FROM {sessions} AS s
     WHERE NOT EXISTS (SELECT FROM {records} AS r WHERE r.store_id = {store_id} AND r.session_id = s.session_id)
+      AND NOT {is_forgotten}({store_id}, s.session_id)
     LIMIT {limit}
 ) AS missing
 """)
@@ -113,6 +114,7 @@ def unregistered_sessions(store: SessionStore, tables: StoreTables, *, cap: int)
     query = UNREGISTERED.format(
         sessions=tables.sessions.identifier,
         records=tables.records,
+        is_forgotten=sql.Identifier(tables.our_schema, "memadmin_is_forgotten"),
         store_id=sql.Literal(store.pk),
         limit=sql.Literal(cap + 1),
     )

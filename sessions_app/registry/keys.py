@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sessions_app.encryption import sealing_of
+from sessions_app.encryption.subject_keys import key_folder
 from sessions_app.items import SealState
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores import backend_for
@@ -41,7 +42,10 @@ def key_problems(store: SessionStore) -> Iterator[StoreProblem]:
 
 
 def key_hints(store: SessionStore) -> Iterator[str]:
-    if not store.encryption_key and SessionRecord.objects.filter(store_id=store.pk, is_encrypted=True).exists():
+    # With keys of subjects, agents may do without a key of the store.
+    if store.encryption_key or key_folder() is not None:
+        return
+    if SessionRecord.objects.filter(store_id=store.pk, is_encrypted=True).exists():
         yield (
             "Some of its sessions are encrypted, but no key is set. Add the key to the keyring and run store_key"
             f" {store} --key with its name."

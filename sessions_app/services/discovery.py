@@ -120,7 +120,8 @@ def revisit(store: SessionStore) -> Discovery:
     At most twice ASKED_AT_ONCE sessions each time, however many there are: so a change in one that was quiet for long
     is found after as many rounds as that takes. Raises StoreUnavailable.
     """
-    records = _records(store)
+    # The id of a forgotten session is not known, so it cannot be requested.
+    records = _records(store).filter(is_forgotten=False)
     after = store.discovery.get("asked_up_to") or None
     following = records.filter(pk__gt=after) if after else records
     in_turn = list(following.order_by("pk")[:ASKED_AT_ONCE])
@@ -169,8 +170,13 @@ def note(store: SessionStore, sessions: Mapping[str, FoundSession], found: Disco
     if not sessions:
         return 0
     known = {record.session_id: record for record in _records(store).filter(session_id__in=list(sessions))}
-    new = [session for session_id, session in sessions.items() if session_id not in known]
-    written, returned, present = [], 0, 0
+    # After those on record: one that is forgotten between the two is found by the second.
+    forgotten = SessionRecord.objects.forgotten(store, [each for each in sessions if each not in known])
+    found.returned_ids += sorted(forgotten)
+    new = [
+        session for session_id, session in sessions.items() if session_id not in known and session_id not in forgotten
+    ]
+    written, returned, present = [], len(forgotten), 0
     for session_id, record in known.items():
         if record.erased_at:
             returned += 1

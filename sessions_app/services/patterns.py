@@ -14,7 +14,7 @@ from memadmin import audit
 from sessions_app import audit_events
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind, SubjectSource
 from sessions_app.patterns import Pattern, PatternMatch
-from sessions_app.services.subjects import subject_for_key
+from sessions_app.services.subjects import SubjectWasErased, erasure_explained, subject_for_key
 
 SAMPLE_SESSIONS = 20
 
@@ -197,10 +197,17 @@ def apply_to_batch(
     # Subjects are made before any registry row is locked: their unique ids make others wait.
     for record in sorted(batch, key=lambda record: record.session_id):
         match, kind = first_match(record.session_id, rules) or (PatternMatch(), SubjectKind.USER)
-        subject = subject_for_key(kind, match.subject, SubjectSource.PATTERN) if match.subject else None
-        decisions.append((record, match, subject))
+        decisions.append((record, match, subject_of(match, kind)))
     with transaction.atomic():
         return sum(write_down(store, version, *decision) for decision in decisions)
+
+
+def subject_of(match: PatternMatch, kind: SubjectKind) -> Subject | None:
+    """The subject that a pattern found; None for one that was erased, whose sessions stay without a subject."""
+    try:
+        return subject_for_key(kind, match.subject, SubjectSource.PATTERN) if match.subject else None
+    except SubjectWasErased:
+        return None
 
 
 def write_down(
@@ -212,13 +219,18 @@ def write_down(
     """
     row = SessionRecord.objects.awaiting_patterns(store, version).filter(session_id=record.session_id)
     found = {"subject": subject, "subject_source": SubjectSource.PATTERN} if subject else {}
-    was_written = row.update(
-        patterns_tried=version,
-        ticket=unless_set("ticket", match.ticket),
-        agent=unless_set("agent", match.agent),
-        **found,
-    )
-    return bool(was_written and subject)
+    tried = {
+        "patterns_tried": version,
+        "ticket": unless_set("ticket", match.ticket),
+        "agent": unless_set("agent", match.agent),
+    }
+    try:
+        with erasure_explained(), transaction.atomic():
+            return bool(row.update(**tried, **found) and subject)
+    except SubjectWasErased:
+        # A moment ago.
+        row.update(**tried)
+        return False
 
 
 def unless_set(column: str, value: str) -> Case:

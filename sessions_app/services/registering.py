@@ -61,7 +61,9 @@ def _register(store: SessionStore, session_ids: Sequence[str], registration: Reg
     erased_at = dict(known.values_list("session_id", "erased_at"))
     registration.erased += [session_id for session_id in session_ids if erased_at.get(session_id)]
     registration.known += sum(instant is None for instant in erased_at.values())
-    strangers = [session_id for session_id in session_ids if session_id not in erased_at]
+    forgotten = SessionRecord.objects.forgotten(store, [each for each in session_ids if each not in erased_at])
+    registration.erased += sorted(forgotten)
+    strangers = [each for each in session_ids if each not in erased_at and each not in forgotten]
     found = backend_for(store).look_up(strangers) if strangers else {}
     registration.not_there += [session_id for session_id in strangers if session_id not in found]
     numbers = Discovery()

@@ -193,7 +193,7 @@ def rotate_session(
     session_id: str,
 ) -> None:
     """Encrypts one session's items, a chunk at a time, so that its agent waits for a moment only."""
-    rotation = Rotation.of(*keys, sealing.wrapper_ids.of(session_id))
+    rotation = Rotation.of(*keys, sealing.of_session(session_id))
     chunk = 0
 
     def decide(items: Sequence[StoredItem]) -> Changes:
@@ -232,7 +232,7 @@ def check_session(
     lease: Lease, store: SessionStore, sealing: Sealing, keys: tuple[SessionKey, SessionKey], session_id: str
 ) -> None:
     """Reads every item of a session and counts which key it has. Takes no lock of the store."""
-    rotation = Rotation.of(*keys, sealing.wrapper_ids.of(session_id))
+    rotation = Rotation.of(*keys, sealing.of_session(session_id))
     found = Counter[ItemKeyState]()
     for item in backend_for(store).every_item(session_id):
         lease.keep()

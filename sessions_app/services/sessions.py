@@ -15,7 +15,7 @@ from memadmin import audit
 from sessions_app import audit_events
 from sessions_app.models import SessionRecord, Subject, SubjectSource
 from sessions_app.services.deletion_guards import refusals_explained
-from sessions_app.services.subjects import merge_target
+from sessions_app.services.subjects import erasure_explained, merge_target
 
 
 class BadLabel(Exception):
@@ -77,12 +77,14 @@ class SessionChangeDetails:
     why: audit.Why = audit.UNSAID
 
 
+@erasure_explained()
 @refusals_explained()
 @transaction.atomic
 def update_records(records: Iterable[SessionRecord], change: SessionChangeDetails, **changes: Any) -> int:
     """Sets the columns on those of the sessions that were not erased; returns how many, and records it in the log.
 
-    Raises DeletionRefused where a session would lose what keeps it from being deleted; nothing is changed then.
+    Raises DeletionRefused where a session would lose what keeps it from being deleted, and SubjectWasErased where one
+    would come to an erased subject or leave it; nothing is changed then.
 
     One row at a time in the order of their ids, like all code that locks several: so there is no deadlock, and the
     table can be distributed by session id.

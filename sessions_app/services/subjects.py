@@ -6,14 +6,17 @@ nothing, undoing it is exact, and a session attached to either side at the same 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 from django.contrib.auth.models import User
-from django.db import IntegrityError, transaction
+from django.db import DatabaseError, IntegrityError, transaction
 
 from memadmin import audit
 from sessions_app import audit_events
 from sessions_app.models import Subject, SubjectAlias, SubjectKind, SubjectSource
+from sessions_app.registry import ERASED
 from sessions_app.services.deletion_guards import refusals_explained
 
 
@@ -30,6 +33,14 @@ class UnknownKey(SubjectError):
     def __init__(self, kind: str, key: str) -> None:
         self.kind, self.key = kind, key
         super().__init__(f"There is no subject with the {kind} ID {key}.")
+
+
+class SubjectWasErased(SubjectError):
+    def __init__(self) -> None:
+        super().__init__(
+            "The data of this subject was erased, and nothing is stored about it again. The command reopen_subject"
+            " allows a new start under one of its IDs. Nothing was changed."
+        )
 
 
 class SubjectConflict(SubjectError):
@@ -66,6 +77,17 @@ class MergeIntoItself(SubjectConflict):
         super().__init__(subject, "Both IDs already belong to the same subject.")
 
 
+@contextmanager
+def erasure_explained() -> Iterator[None]:
+    """Converts refusals of triggers about erased subjects inside the block to SubjectWasErased."""
+    try:
+        yield
+    except DatabaseError as problem:
+        if getattr(problem.__cause__, "sqlstate", None) != ERASED:
+            raise
+        raise SubjectWasErased from problem
+
+
 def known_subject(kind: str, key: str) -> Subject:
     """The subject with this id, as it was registered: possibly one that was merged since. Raises UnknownKey."""
     alias = SubjectAlias.objects.select_related("subject").filter(kind=kind, key=key).first() if is_key(key) else None
@@ -75,18 +97,22 @@ def known_subject(kind: str, key: str) -> Subject:
 
 
 def subject_for_key(kind: SubjectKind, key: str, source: SubjectSource | Literal[""] = "") -> Subject:
-    """The subject with this id, created if there is none; two callers at once get the same one. Raises BadKey.
+    """The subject with this id, created if there is none; two callers at once get the same one.
 
-    `source` is stored with a created id.
+    `source` is stored with a created id. Raises BadKey, and SubjectWasErased when this subject or id was erased.
     """
     if not is_key(key):
         raise BadKey
     try:
-        return known_subject(kind, key)
+        subject = known_subject(kind, key)
     except UnknownKey:
         pass
+    else:
+        if subject.erased_at:
+            raise SubjectWasErased
+        return subject
     try:
-        with transaction.atomic():
+        with erasure_explained(), transaction.atomic():
             subject = Subject.objects.create()
             SubjectAlias.objects.create(subject=subject, kind=kind, key=key, is_primary=True, source=source)
             return subject
@@ -102,12 +128,13 @@ def merge_target(subject: Subject) -> Subject:
     return subject
 
 
+@erasure_explained()
 @transaction.atomic
 def merge_subjects(source: Subject, into: Subject, *, by: User) -> Subject:
     """Merges two subjects until it is undone; returns the remaining one, which is `into` or what that became.
 
-    Raises AlreadyMerged and MergeIntoItself. Only a subject that is not merged is merged, and only into another such,
-    with both rows locked; so no sequence of merges can make a circle.
+    Raises AlreadyMerged, MergeIntoItself and SubjectWasErased. Only a subject that is not merged is merged, and only
+    into another such, with both rows locked; so no sequence of merges can make a circle.
     """
     while True:
         into = merge_target(into)
@@ -130,10 +157,14 @@ def merge_subjects(source: Subject, into: Subject, *, by: User) -> Subject:
     return into
 
 
+@erasure_explained()
 @refusals_explained()
 @transaction.atomic
 def undo_merge(subject: Subject, *, by: User) -> Subject:
-    """Separates a merged subject again, with everything that was its own. Raises NotMerged and DeletionRefused."""
+    """Separates a merged subject again, with everything that was its own.
+
+    Raises NotMerged, SubjectWasErased and DeletionRefused.
+    """
     subject = Subject.objects.select_for_update(no_key=True).get(pk=subject.pk)
     if subject.merged_into_id is None:
         raise NotMerged(subject)
@@ -144,11 +175,11 @@ def undo_merge(subject: Subject, *, by: User) -> Subject:
 
 
 def add_alias(subject: Subject, *, kind: SubjectKind, key: str, by: User) -> SubjectAlias:
-    """Adds an id to a subject. Raises BadKey, and AliasTaken when it belongs to a subject already."""
+    """Adds an id to a subject. Raises BadKey, SubjectWasErased, and AliasTaken when it belongs to a subject already."""
     if not is_key(key):
         raise BadKey
     try:
-        with transaction.atomic(), audit.recording(audit_events.ALIAS_ADDED, by=by) as event:
+        with erasure_explained(), transaction.atomic(), audit.recording(audit_events.ALIAS_ADDED, by=by) as event:
             event.target = alias = SubjectAlias.objects.create(
                 subject=subject, kind=kind, key=key, source=SubjectSource.OPERATOR
             )
@@ -158,9 +189,10 @@ def add_alias(subject: Subject, *, kind: SubjectKind, key: str, by: User) -> Sub
         raise AliasTaken(SubjectAlias.objects.select_related("subject").get(kind=kind, key=key)) from None
 
 
+@erasure_explained()
 @transaction.atomic
 def remove_alias(alias: SubjectAlias, *, by: User) -> None:
-    """Removes one id of a subject; its sessions stay. Raises LastAlias."""
+    """Removes one id of a subject; its sessions stay. Raises LastAlias and SubjectWasErased."""
     subject = Subject.objects.select_for_update(no_key=True).get(pk=alias.subject_id)
     others = subject.aliases.exclude(pk=alias.pk)
     if not others.exists():

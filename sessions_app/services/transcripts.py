@@ -169,16 +169,17 @@ def _note_subject(conversation: Conversation, store: SessionStore, subject_field
             subject = subjects.subject_for_key(
                 SubjectKind.USER, identifier(conversation.fields.get(subject_field)), SubjectSource.IMPORT
             )
-        except subjects.BadKey:
-            report.skipped.append(Skipped(conversation.line, f"it has no usable subject in “{subject_field}”"))
-        else:
             change = SessionChangeDetails(audit_events.SESSIONS_ATTACHED, None, subject=subject)
             update_records([record], change, subject=subject, subject_source=SubjectSource.IMPORT)
+        except subjects.BadKey:
+            report.skipped.append(Skipped(conversation.line, f"it has no usable subject in “{subject_field}”"))
+        except subjects.SubjectWasErased as refusal:
+            report.skipped.append(Skipped(conversation.line, str(refusal)))
 
 
 def _is_erased(conversation: Conversation, store: SessionStore) -> bool:
     """For the message only; the fence keeps an erased session erased."""
-    return _records(conversation, store).filter(erased_at__isnull=False).exists()
+    return bool(SessionRecord.objects.erased(store, [conversation.session_id]))
 
 
 def _records(conversation: Conversation, store: SessionStore) -> SessionRecordQuerySet:

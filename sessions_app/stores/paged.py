@@ -215,7 +215,11 @@ def whole_number(item_id: str) -> int:
 
 
 def mark_erased(store: SessionStore, session_id: str) -> None:
-    """Marks a session as erased in the registry, with a new row if it has none. An earlier mark keeps its time."""
+    """Marks a session as erased in the registry, with a new row if it has none. An earlier mark keeps its time, and a
+    session that is forgotten has one under its digest.
+    """
+    if SessionRecord.objects.forgotten(store, [session_id]):
+        return
     record = SessionRecord(store=store, session_id=session_id)
     SessionRecord.objects.bulk_create([record], ignore_conflicts=True)
     SessionRecord.objects.filter(store=store, session_id=session_id, erased_at=None).update(erased_at=Now())

@@ -34,6 +34,7 @@ class FindingCode(StrEnum):
     PLAINTEXT_AMONG_ENCRYPTED = "plaintext_among_encrypted"
     PLAINTEXT_BEFORE_ENCRYPTED = "plaintext_before_encrypted"
     NO_KEY = "no_key"
+    KEY_DESTROYED = "key_destroyed"
     WRONG_KEY = "wrong_key"
     OTHER_KEY = "other_key"
     TAMPERED = "tampered"
@@ -51,6 +52,7 @@ TITLES = {
     FindingCode.PLAINTEXT_AMONG_ENCRYPTED: "plain text among encrypted items",
     FindingCode.PLAINTEXT_BEFORE_ENCRYPTED: "plain text before the encrypted items",
     FindingCode.NO_KEY: "encrypted, key not available",
+    FindingCode.KEY_DESTROYED: "encrypted, key destroyed",
     FindingCode.WRONG_KEY: "encrypted with a different key",
     FindingCode.OTHER_KEY: "not encrypted with the store's key",
     FindingCode.TAMPERED: "tampered encryption",
@@ -87,6 +89,9 @@ SENTENCES = {
         "Encrypted from here on; earlier items are stored in plain text. An agent that holds the key does not see them."
     ),
     FindingCode.NO_KEY: "From here on, encrypted items cannot be read: this console does not have the key.",
+    FindingCode.KEY_DESTROYED: (
+        "From here on, encrypted items cannot be read by anybody: the key of the subject was destroyed."
+    ),
     FindingCode.WRONG_KEY: (
         "From here on, the store's key does not decrypt the items: agents that use it cannot read them either."
     ),
@@ -113,6 +118,7 @@ SENTENCES = {
 
 OF_SEALS = {
     SealState.NO_KEY: FindingCode.NO_KEY,
+    SealState.KEY_DESTROYED: FindingCode.KEY_DESTROYED,
     SealState.WRONG_KEY: FindingCode.WRONG_KEY,
     SealState.OTHER_KEY: FindingCode.OTHER_KEY,
     SealState.TAMPERED: FindingCode.TAMPERED,

@@ -12,6 +12,7 @@ BADGES = {
     SealState.WRONG_KEY: Badge("red", "key-off", "wrong key"),
     SealState.TAMPERED: Badge("red", "alert-octagon", "tampered"),
     SealState.NO_KEY: Badge("secondary", "key-off", "key not available"),
+    SealState.KEY_DESTROYED: Badge("secondary", "key-off", "key destroyed"),
     SealState.UNCHECKED: Badge("secondary", "circle-dashed", "not checked"),
 }
 EXPIRED = Badge("secondary", "hourglass-off", "expired")
@@ -57,6 +58,8 @@ def sentences_of(seal: Seal) -> Iterator[str]:
                 if seal.store_key
                 else "No key is configured for this store, so its encrypted items cannot be read. Run store_key."
             )
+        case SealState.KEY_DESTROYED:
+            yield "The key of this subject was destroyed with their erasure: nobody can read this item any more."
         case SealState.UNCHECKED:
             yield "Too large to decrypt on this page. Open the page of the item."
     if seal.is_expired:

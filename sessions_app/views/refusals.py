@@ -13,6 +13,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from sessions_app.models import SessionRecord
 from sessions_app.services.deletion_guards import DeletionRefused
+from sessions_app.services.subjects import SubjectWasErased
 from sessions_app.stores.base import StoreUnavailable
 
 
@@ -37,13 +38,15 @@ def way_back(request: HttpRequest, *, otherwise: str = "") -> str:
 
 
 def explains_kept_data(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Decorator of a view whose change is refused where data must be kept: then it answers 409 with the reason."""
+    """Decorator of a view whose change is refused where data must be kept, or stay erased: then it answers 409 with the
+    reason.
+    """
 
     @wraps(view)
     def explaining(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
             return view(request, *args, **kwargs)
-        except DeletionRefused as problem:
+        except (DeletionRefused, SubjectWasErased) as problem:
             return refused(request, str(problem), status=409)
 
     return explaining

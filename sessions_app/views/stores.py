@@ -20,6 +20,7 @@ from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access, registry
 from sessions_app.encryption import keyring, sealing_of
+from sessions_app.encryption.subject_keys import key_folder
 from sessions_app.filters import STORE_STATES, UNCHECKED, StoreFilter
 from sessions_app.forms import EncryptionForm, PatternForm, RegisterForm
 from sessions_app.models import FenceOutbox, SessionIdPattern, SessionRecord, SessionStore, SubjectKind
@@ -135,6 +136,7 @@ def store_context(shown: SessionStore) -> dict[str, Any]:
         "search_index": search_index_of(shown),
         "has_search_index": registry.can(shown, Capability.WORD_INDEX),
         "key_problem": "" if keyring().get(shown.encryption_key) else keyring().why_not(shown.encryption_key),
+        "has_subject_keys": key_folder() is not None,
         "encryption_ttl": in_words(sealing_of(shown).ttl),
         "patterns": [(pattern, shares.by_pattern[pattern.pk]) for pattern in patterns_kept],
         "shares": shares,

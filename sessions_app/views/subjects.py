@@ -39,7 +39,7 @@ LOOKERS_DAYS = 30
 
 @operator_page("sessions_app.view_subject")
 def subject_list(request: OperatorRequest) -> HttpResponse:
-    unmerged = Subject.objects.unmerged().newest_first().prefetch_related("aliases")
+    unmerged = Subject.objects.unmerged().filter(erased_at=None).newest_first().prefetch_related("aliases")
     page = SUBJECTS.page(request, unmerged)
     read_audit.subjects(page.rows)
     return SUBJECTS.render(request, {}, page)
@@ -188,4 +188,4 @@ def undo_merge(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
 def refused_for(request: HttpRequest, problem: subjects.SubjectError) -> HttpResponse:
     if isinstance(problem, subjects.SubjectConflict):
         return refused(request, str(problem), status=409, subject=problem.subject)
-    return refused(request, str(problem))
+    return refused(request, str(problem), status=409 if isinstance(problem, subjects.SubjectWasErased) else 422)

@@ -15,6 +15,7 @@ from memadmin import audit
 from memadmin.accounts.models import ContentGrant, GrantedSession, RoleRequest
 from memadmin.audit.log import ids, row_triggers, types
 from memadmin.audit.models import AuditActor, AuditEvent
+from memadmin.erasure.models import ProcessingRecord
 from memadmin.retention.models import LegalHold
 from memories_app.models import (
     ApprovalRule,
@@ -223,6 +224,9 @@ CHANGES: dict[str, Callable[[], Any]] = {
     "approval_rule.row_inserted": lambda: ApprovalRule.objects.create(name="second"),
     "approval_rule.row_updated": lambda: ApprovalRule.objects.update(is_active=True),
     "approval_rule.row_deleted": lambda: ApprovalRule.objects.all().delete(),
+    "processing_record.row_inserted": lambda: processing_record(),
+    "processing_record.row_updated": lambda: (processing_record(), ProcessingRecord.objects.update(purpose="x")),
+    "processing_record.row_deleted": lambda: processing_record().delete(),
     "learning_stop.row_inserted": lambda: LearningStop.objects.create(subject=make_subject()),
     "learning_stop.row_updated": lambda: LearningStop.objects.update(subject=make_subject()),
     "learning_stop.row_deleted": lambda: LearningStop.objects.all().delete(),
@@ -251,6 +255,10 @@ def give_permission() -> int:
 
 def review() -> Review:
     return Review.objects.create(memory=Memory.objects.all()[0], decision="reject", content_hash="x")
+
+
+def processing_record() -> ProcessingRecord:
+    return ProcessingRecord.objects.bulk_create([ProcessingRecord()])[0]
 
 
 def saved_view(name: str) -> SavedView:

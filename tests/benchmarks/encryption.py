@@ -76,7 +76,7 @@ def measure(item_count: int) -> dict[str, float]:
             sealing.of_session("s").examined(page, at=now, opens=opens)
 
     def reseal() -> None:
-        rotation = Rotation.of(keys.keys["old"], keys.keys["new"], "s")
+        rotation = Rotation.of(keys.keys["old"], keys.keys["new"], sealing.of_session("s"))
         for item in items:
             rotation.key_state(item)
             rotation.resealed(item)

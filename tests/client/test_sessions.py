@@ -21,11 +21,13 @@ from django.db import connection, transaction
 from openai import AsyncOpenAI
 
 from memadmin.client.connection import Console
-from memadmin.client.sessions import GovernedSession, SecretRefused, Subject, SubjectErased
+from memadmin.client.sessions import GovernedSession, SecretRefused, Subject, SubjectErased, SubjectMismatch
 from memadmin.demo.script import FakeCompaction
 from memadmin.deploy.roles import Roles
-from sessions_app.models import AgentMessage, SessionRecord, SessionStore
+from sessions_app.models import AgentMessage, SessionRecord, SessionStore, SubjectKind
+from sessions_app.services.erasing_subjects import fence_subject
 from sessions_app.services.store_config import declare_store
+from sessions_app.services.subjects import subject_for_key
 from sessions_app.stores import backend_for
 from tests.agents import second_connection
 from tests.client.agents import Customer, console_at, in_agent, in_postgres, plain_bot, scripted, talk
@@ -337,6 +339,35 @@ def test_in_a_store_without_a_fence_the_registry_refuses(console: Console, tmp_p
             in_agent(run)
         in_agent(lambda: run(erased="drop"))
         assert in_agent(inner.get_items) == []
+
+
+def test_no_session_of_an_erased_subject_is_stored(console: Console, tmp_path: Path) -> None:
+    """In a store without a fence, where only the registry can tell."""
+    inner = SQLiteSession("new", tmp_path / "bot.db")
+    declare_store("bot", kind="sqlite", options={"path": str(tmp_path / "bot.db")})
+    with transaction.atomic():
+        fence_subject(subject_for_key(SubjectKind.USER, "ada"))
+
+    async def run(**options: Any) -> None:
+        await talk(GovernedSession(inner, console=console, store="bot", subject="ada", **options), "Hello.")
+
+    with closing(inner):
+        with pytest.raises(SubjectErased):
+            in_agent(run)
+        in_agent(lambda: run(erased="drop"))
+        assert in_agent(inner.get_items) == []
+    assert not SessionRecord.objects.filter(session_id="new").exists()
+
+
+def test_a_session_of_another_subject_is_refused(console: Console) -> None:
+    async def run(key: str) -> None:
+        await talk(GovernedSession(in_postgres("s1"), console=console, store="main", subject=key), "Hello.")
+
+    in_agent(lambda: run("ada"))
+    with pytest.raises(SubjectMismatch):
+        in_agent(lambda: run("eve"))
+    in_agent(lambda: run("ada"))
+    assert subject_key_of("s1")[:2] == ("user", "ada")
 
 
 def test_broken_variant_without_the_client_an_erased_session_comes_back(

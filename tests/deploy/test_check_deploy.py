@@ -212,6 +212,19 @@ def test_triggers_of_legal_holds_are_all_looked_for() -> None:
     assert "Run ALTER TABLE memories_app_signal ENABLE TRIGGER hold_refuses_deletion." in disabled
 
 
+def test_a_missing_key_of_tombstones_is_found() -> None:
+    assert hints(enforcement.tombstones) == []
+    run_sql("DELETE FROM memadmin_secret WHERE name = 'tombstones'")
+    assert "erased sessions and subjects can come back" in hints(enforcement.tombstones)[0]
+
+
+def test_triggers_that_keep_erased_subjects_out_are_looked_for() -> None:
+    run_sql("ALTER TABLE sessions_app_sessionrecord DISABLE TRIGGER ALL")
+    found = hints(enforcement.triggers)
+    assert [hint for hint in found if "erased sessions can be written again" in hint]
+    assert [hint for hint in found if "data about erased subjects can be stored again" in hint]
+
+
 def test_triggers_that_do_not_record_are_found() -> None:
     run_sql("ALTER TABLE auth_user DISABLE TRIGGER ALL")
     found = hints(enforcement.triggers)

@@ -14,9 +14,10 @@ from cryptography.fernet import Fernet
 from django.conf import settings as project
 from django.core.checks import run_checks
 
+from memadmin.client.master_key import UnusableKey
 from memadmin.environment import NamedSecret
 from sessions_app.encryption import Keyring, SessionKey
-from sessions_app.encryption.keys import UnusableKey, doubt_about
+from sessions_app.encryption.keys import doubt_about
 from tests.sealed import OLD_KEY, sealed_in_memory, secrets
 
 FERNET = Fernet.generate_key().decode()

@@ -191,6 +191,7 @@ class TestTheCommand:
             "with_new_key": 0,
             "with_old_key": 2,
             "in_plain_text": 0,
+            "with_key_of_subject": 0,
             "unreadable": 1,
             "busy": 0,
         }
@@ -340,7 +341,7 @@ def resealing_with(rewriter: SqlRewriter, meanwhile: Callable[[], None]) -> None
     """Seals session `a` anew, and lets something happen between reading and writing."""
     sealing = sealing_of(rewriter.store)
     old, new = sealing.keys.keys["old"], sealing.keys.keys["new"]
-    turning = Rotation.of(old, new, "a")
+    turning = Rotation.of(old, new, sealing.of_session("a"))
 
     def decide(items: Sequence[StoredItem]) -> Changes:
         changes = Changes(

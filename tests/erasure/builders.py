@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from django.contrib.auth.models import User
 
@@ -16,19 +17,21 @@ from sessions_app.models import Subject
 Kind, Channel = SubjectRequest.Kind, SubjectRequest.Channel
 
 
-def make_request(subject: Subject, *, by: User, kind: Kind = Kind.ERASURE, **columns: object) -> SubjectRequest:
-    request, _ = services.open_request(kind, subject, by=by, channel=Channel.LETTER, **columns)  # type: ignore[arg-type]
+def make_request(
+    subject: Subject, *, by: User, kind: SubjectRequest.Kind = Kind.ERASURE, **columns: Any
+) -> SubjectRequest:
+    request, _ = services.open_request(kind, subject, by=by, channel=Channel.LETTER, **columns)
     return request
 
 
-def awaiting(subject: Subject, *, by: User, **columns: object) -> SubjectRequest:
+def awaiting(subject: Subject, *, by: User, **columns: Any) -> SubjectRequest:
     """An erasure that waits for a second person."""
     request = services.check_identity(make_request(subject, by=by, **columns), note="passport shown", by=by)
     services.make_preview(request, by=by)
     return services.request_approval(request, by=by)
 
 
-def approved(subject: Subject, *, by: User, second: User, **columns: object) -> SubjectRequest:
+def approved(subject: Subject, *, by: User, second: User, **columns: Any) -> SubjectRequest:
     """An approved erasure whose time to cancel is over."""
     request = awaiting(subject, by=by, **columns)
     key = subject.aliases.get(is_primary=True).key

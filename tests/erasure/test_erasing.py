@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 
+from memadmin.client.subjects import Subject as SubjectInHost
 from memadmin.erasure.models import ErasureStep, SubjectRequest
+from memadmin.erasure.preview import Preview
 from memadmin.runs.models import Run
 from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Signal
+from sessions_app.encryption.subject_keys import key_folder
 from sessions_app.models import SessionRecord, SubjectAlias
 from sessions_app.services.sessions import attach_sessions
 from tests.agents import add_items, attach_main_store, value_of
@@ -17,6 +22,7 @@ from tests.builders import make_subject
 from tests.erasure.builders import approved, work_off
 from tests.memories.builders import approved as approved_memory
 from tests.people import person
+from tests.sealed import NEW_KEY, secrets
 
 State = SubjectRequest.State
 
@@ -61,3 +67,24 @@ def test_everything_about_the_person_goes_and_nothing_else(agent_tables: None, o
     assert receipt["outcome"] == "complete"
     assert receipt["counts"]["sessions/main"] == 60
     assert "ada-1" not in request.receipt
+
+
+def test_the_keys_of_the_person_are_destroyed(
+    agent_tables: None, officer: User, second: User, tmp_path: Path, settings: Any
+) -> None:
+    settings.SESSION_KEYS = secrets(new=NEW_KEY)
+    settings.SUBJECT_KEYS_DIR = tmp_path / "subject-keys"
+    settings.SUBJECT_KEYS_DIR.mkdir(mode=0o700)
+    attach_main_store()
+    subject = make_subject("ada-1")
+    folder = key_folder()
+    assert folder is not None
+    folder.key_for(SubjectInHost("ada-1", "user"))
+    request = approved(subject, by=officer, second=second)
+    assert {holder.name: holder.counted.rows for holder in Preview.of_json(request.preview).holders}[
+        "subject_keys"
+    ] == 1
+    work_off(request)
+    assert request.state == State.SCANNING
+    assert folder.is_destroyed(SubjectInHost("ada-1", "user"))
+    assert ErasureStep.objects.get(request=request, name="subject_keys").erased == 1

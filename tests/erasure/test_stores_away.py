@@ -246,7 +246,7 @@ def test_an_agent_that_holds_a_session_is_waited_for(
         writer.execute("UPDATE agent_sessions SET updated_at = now() WHERE session_id = %s", [held])
         run = work_off(request)
         assert (run.state, request.state, run.attempts) == (Run.State.WAITING, State.RUNNING, 0)
-        assert run.reason == "An agent uses main."
+        assert run.reason == "An agent uses a session of main."
         assert items_of("ada") == {"ada:0": 50, "ada:1": 25}[held]
         assert erased_of(request)["sessions/main"] == 50 - items_of("ada")
     retry(run)

@@ -15,16 +15,18 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from agents import TResponseInputItem
 from agents.extensions.memory import SQLAlchemySession
-from django.db import connection
+from django.db import connection, transaction
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from sessions_app import registry
-from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.models import FenceOutbox, SessionRecord, SessionStore, Subject
+from sessions_app.services.erasing_subjects import fence_subject, forget_sessions
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import SessionBusy
 from sessions_app.stores.sqlalchemy.engine import asyncpg_arguments
 from tests.agents import attach_main_store, value_of
+from tests.builders import make_subject
 
 SESSIONS = 60
 WRITERS = 16
@@ -36,43 +38,52 @@ LOST_RACE = "23505"
 """The SDK's own race, without us too: another agent made the session's row first, and cleared it before we looked."""
 
 
-async def write_until(done: threading.Event, begun: threading.Event, level: str) -> Counter[str]:
+async def write_until(
+    done: threading.Event, begun: threading.Event, level: str, writers: int = WRITERS, sessions: int = SESSIONS
+) -> Counter[str]:
     """How the agents' writes ended, by SQLSTATE; `ok` for those that were stored."""
     engine = create_async_engine(
-        "postgresql+asyncpg://", connect_args=asyncpg_arguments(), pool_size=WRITERS, isolation_level=level
+        "postgresql+asyncpg://", connect_args=asyncpg_arguments(), pool_size=writers, isolation_level=level
     )
     endings: Counter[str] = Counter()
 
     async def write(seed: int) -> None:
         chance = random.Random(seed)
         while not done.is_set():
-            session = SQLAlchemySession(name(chance.randrange(SESSIONS)), engine=engine)
+            session = SQLAlchemySession(name(chance.randrange(sessions)), engine=engine)
             try:
                 if chance.random() < 0.8:
                     await session.clear_session()
                 await session.add_items(ITEMS)
                 endings["ok"] += 1
-                if endings["ok"] > WRITERS:
+                if endings["ok"] > writers:
                     begun.set()
             except DBAPIError as problem:
                 endings[str(getattr(problem.orig, "sqlstate", problem.orig))] += 1
 
-    await asyncio.gather(*(write(seed) for seed in range(WRITERS)))
+    await asyncio.gather(*(write(seed) for seed in range(writers)))
     await engine.dispose()
     return endings
 
 
-def erase_all(store: SessionStore, done: threading.Event) -> list[str]:
-    """Erases every session, trying again as a job would; returns why it had to."""
+def erase_all(
+    store: SessionStore, done: threading.Event, sessions: int = SESSIONS, forgotten_of: Subject | None = None
+) -> list[str]:
+    """Erases every session, trying again as a job would; returns why it had to. Forgets each of a subject's at once."""
     reasons = []
     try:
-        for number in range(SESSIONS):
+        for number in range(sessions):
             while True:
                 try:
                     backend_for(store).erase_session(name(number))
                     break
                 except SessionBusy as busy:
                     reasons.append(str(busy.__cause__))
+            if forgotten_of:
+                assert forget_sessions(forgotten_of, at_most=10) == 1
+        if forgotten_of:
+            # The agents go on after the last one.
+            done.wait(1)
     finally:
         done.set()
         connection.close()
@@ -116,5 +127,38 @@ def test_no_row_of_an_erased_session_is_left_and_no_agent_deadlocks(agent_tables
     assert endings["ok"], "nobody wrote, so nothing was tried"
     assert endings[REFUSED], "no write met the fence, so nothing was tried"
     expected = {"ok", REFUSED, LOST_RACE} | ({SERIALIZATION_FAILURE} if level != "READ COMMITTED" else set())
+    assert endings.keys() <= expected, endings
+    assert not [reason for reason in reasons if "deadlock" in reason]
+
+
+MANY_WRITERS = 24
+MANY_SESSIONS = 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", SessionStore.FenceMode.values)
+@pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
+def test_no_row_and_no_id_of_a_forgotten_session_comes_back(agent_tables: None, level: str, mode: str) -> None:
+    store, subject = attach_main_store(mode=mode), make_subject("ada")
+    SessionRecord.objects.bulk_create(
+        [SessionRecord(store=store, session_id=name(n), subject=subject) for n in range(MANY_SESSIONS)]
+    )
+    with transaction.atomic():
+        fence_subject(subject)
+    begun, done = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(2) as threads:
+        writing = threads.submit(asyncio.run, write_until(done, begun, level, MANY_WRITERS, MANY_SESSIONS))
+        assert begun.wait(60), "the agents never came to write"
+        reasons = threads.submit(erase_all, store, done, MANY_SESSIONS, subject).result()
+        endings = writing.result()
+
+    assert SessionRecord.objects.filter(is_forgotten=True).count() == SessionRecord.objects.count() == MANY_SESSIONS
+    assert value_of("SELECT count(*) FROM agent_messages") == value_of("SELECT count(*) FROM agent_sessions") == 0
+    if mode == "drop":
+        assert FenceOutbox.objects.exists(), "no write met the fence, so nothing was tried"
+    assert endings["ok"], "nobody wrote, so nothing was tried"
+    refused = {REFUSED} if mode == "reject" else set()
+    assert refused <= endings.keys(), "no write met the fence, so nothing was tried"
+    expected = {"ok", LOST_RACE} | refused | ({SERIALIZATION_FAILURE} if level != "READ COMMITTED" else set())
     assert endings.keys() <= expected, endings
     assert not [reason for reason in reasons if "deadlock" in reason]

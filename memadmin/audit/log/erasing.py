@@ -16,7 +16,7 @@ from django.contrib.auth import get_user_model
 from django.db import connection, models, transaction
 
 from memadmin.audit.audit_events import DETAILS_ERASED, NAME_ERASED
-from memadmin.audit.log.recording import MOST_SHOWN, record
+from memadmin.audit.log.recording import MOST_SHOWN, By, record
 from memadmin.audit.models import ActorKind, AuditActor, AuditDetail, AuditEvent
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Erasure:
 
 
 @transaction.atomic
-def erase_details(event: AuditEvent, *, by: User, reason: str) -> int:
+def erase_details(event: AuditEvent, *, by: By = None, reason: str) -> int:
     """Erases the details of an event and of its row changes; returns the number of events.
 
     Raises NothingLeft.

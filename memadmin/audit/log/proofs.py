@@ -19,6 +19,9 @@ PURPOSE = b"memadmin: proof of an actor"
 BLOCK = 64
 """Bytes of a block of SHA-256."""
 
+KEPT_BY_DATABASE = ("tokens", "tombstones")
+"""Keys that the database made, and that no environment has."""
+
 UNKNOWN_KEY = (
     "The database does not know this MEMADMIN_SECRET_KEY, so the audit log cannot name people: run `memadmin migrate`"
     " with the same key."
@@ -45,7 +48,7 @@ def share_keys(*, using: str = DEFAULT_DB_ALIAS, **kwargs: Any) -> None:
         if not cursor.fetchone()[0]:
             return
         keys = {_name(key): key for key in map(_key, [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])}
-        cursor.execute("DELETE FROM memadmin_secret WHERE name <> 'tokens' AND name <> ALL (%s)", [list(keys)])
+        cursor.execute("DELETE FROM memadmin_secret WHERE name <> ALL (%s)", [[*KEPT_BY_DATABASE, *keys]])
         for name, key in keys.items():
             cursor.execute(
                 "INSERT INTO memadmin_secret VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",

@@ -25,20 +25,29 @@ REFUSED = "P0A01"
 
 
 class Calling(pgtrigger.Trigger):
-    """A trigger that calls a function: `Calling("stamp", "memadmin_stamp_event()", before="INSERT")`."""
+    """A trigger that calls a function: `Calling("stamp", "memadmin_stamp_event()", before="INSERT")`.
+
+    `before` or `after` names one of OPERATIONS, or "UPDATE OF" and a column.
+    """
 
     def __init__(self, name: str, call: str, *, before: str = "", after: str = "", **options: Any) -> None:
         self.call = call
         super().__init__(
             name=name,
             when=pgtrigger.Before if before else pgtrigger.After,
-            operation=OPERATIONS[before or after],
+            operation=operation_called(before or after),
             func="RETURN NULL;",
             **options,
         )
 
     def render_execute(self, model: Model) -> str:
         return self.call
+
+
+def operation_called(name: str) -> Any:
+    if name in OPERATIONS:
+        return OPERATIONS[name]
+    return pgtrigger.UpdateOf(name.removeprefix("UPDATE OF "))  # type: ignore[no-untyped-call]
 
 
 def guard() -> Calling:

@@ -18,7 +18,12 @@ from sessions_app.stores.base import StoreUnavailable
 
 Check = Callable[[], Iterator[CheckFinding]]
 
-OF_SETTINGS: tuple[Check, ...] = (operation.sign_in, operation.transport, operation.django)
+OF_SETTINGS: tuple[Check, ...] = (
+    operation.sign_in,
+    operation.transport,
+    operation.subject_keys,
+    operation.django,
+)
 
 OF_DATABASE: tuple[Check, ...] = (
     rights.own_roles,
@@ -29,10 +34,12 @@ OF_DATABASE: tuple[Check, ...] = (
     enforcement.functions,
     enforcement.triggers,
     enforcement.holds,
+    enforcement.tombstones,
     operation.log,
     operation.worker,
     operation.stores,
     operation.backups,
+    operation.data_map,
 )
 
 

@@ -48,6 +48,15 @@ WHERE t.tgrelid = to_regclass(%s) AND t.tgname = %s
 WITHOUT = {
     "guard": "it can be rewritten",
     "stamp": "clients choose time and role of an event, and it is not sequenced",
+    "refuse_forgotten": "erased sessions can be written again",
+    "note_forgotten": "erased sessions can be written again",
+    **dict.fromkeys(
+        (
+            *("keep_erased", "keep_shell", "refuse_erased", "refuse_erased_change", "keep_until_forgotten"),
+            *("subject_given", "subject_changed", "not_of_erased", "not_to_erased", "note_added", "note_changed"),
+        ),
+        "data about erased subjects can be stored again",
+    ),
 }
 
 
@@ -85,6 +94,16 @@ def holds() -> Iterator[CheckFinding]:
                 f" {table} ENABLE TRIGGER {name}."
             )
             yield CheckFinding("error", "holds", hint)
+
+
+def tombstones() -> Iterator[CheckFinding]:
+    """The key with which digests of erased ids are made."""
+    if fetch("SELECT memadmin_knows_key('tombstones')") == [(False,)]:
+        hint = (
+            "The key of the digests of erased ids is missing from memadmin_secret: erased sessions and subjects can"
+            " come back. Restore this row from a backup."
+        )
+        yield CheckFinding("error", "tombstones", hint)
 
 
 def _fault_of(trigger: Calling, table: str, name: str) -> Iterator[CheckFinding]:

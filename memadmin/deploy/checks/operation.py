@@ -12,8 +12,11 @@ from django.utils.timezone import now
 from memadmin.audit.transparency import checkpoints, status
 from memadmin.deploy.checks.finding import CheckFinding, Level
 from memadmin.deploy.steps import fetch
+from memadmin.erasure.data_map.checking import compare
+from memadmin.erasure.data_map.places import places
 from memadmin.web import job_queue
 from sessions_app import registry
+from sessions_app.encryption.subject_keys import folder_problems
 
 VERDICT_LASTS = timedelta(days=2)
 LONGEST_SILENCE = "1 minute"
@@ -48,6 +51,18 @@ def log() -> Iterator[CheckFinding]:
         )
 
 
+def data_map() -> Iterator[CheckFinding]:
+    """Data map: columns and arguments of jobs that are not classified."""
+    comparison = compare(places())
+    for found in comparison.unclassified.values():
+        for name, columns in found.items():
+            hint = (
+                f"{name} has {', '.join(columns)}, and the data map does not say what that is or who erases it. Update"
+                " memadmin to a version whose data map has it, or report it."
+            )
+            yield CheckFinding("warning", "data-map", hint)
+
+
 def worker() -> Iterator[CheckFinding]:
     """Workers: without one nothing is sequenced, inspected or erased."""
     alive = "SELECT count(*) FROM procrastinate_workers WHERE last_heartbeat > clock_timestamp() - %s::interval"
@@ -69,6 +84,12 @@ def stores() -> Iterator[CheckFinding]:
             yield CheckFinding(level, f"store-{store}", problem.sentence)
         for hint in health.hints:
             yield CheckFinding("warning", f"store-{store}", hint)
+
+
+def subject_keys() -> Iterator[CheckFinding]:
+    """The folder of subjects' keys, if there is one."""
+    for problem in folder_problems():
+        yield CheckFinding("error", "subject-keys", problem)
 
 
 ARCHIVING = """

@@ -1,7 +1,8 @@
 """Models of requests of people about their data."""
 
+from memadmin.erasure.data_map.models import ProcessingRecord
 from memadmin.erasure.models.requests import RequestNote, SubjectRequest
 from memadmin.erasure.models.steps import ErasureStep
 from memadmin.erasure.models.suppressions import SuppressionEntry
 
-__all__ = ["ErasureStep", "RequestNote", "SubjectRequest", "SuppressionEntry"]
+__all__ = ["ErasureStep", "ProcessingRecord", "RequestNote", "SubjectRequest", "SuppressionEntry"]

@@ -7,6 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from memadmin.erasure.steps.base import Counted, Done, RowStep, Step
 from memadmin.erasure.steps.beside import AdminLog, AuditDetails, Findings, Grants, Identity, Redactions, Searches
+from memadmin.erasure.steps.keys import SubjectKeys
 from memadmin.erasure.steps.memories import (
     Decisions,
     Distillations,
@@ -42,6 +43,7 @@ def in_order(steps: Iterable[Step]) -> list[Step]:
 STEPS = in_order(
     [
         Sessions(),
+        SubjectKeys(),
         Findings(),
         SharedMemories(),
         Recalls(),

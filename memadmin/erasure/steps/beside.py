@@ -117,13 +117,13 @@ class Identity(Step):
     title = "Ids of the person and of the sessions"
     what_happens = "Deleted; keyed digests stay, so that nothing is stored under these ids again."
     after = (
-        *("sessions", "findings", "searches", "redactions", "grants", "admin_log"),
+        *("sessions", "subject_keys", "findings", "searches", "redactions", "grants", "admin_log"),
         *("shared_memories", "distillations", "memories"),
     )
 
     def count(self, scope: Scope, place: str) -> Counted:
         keys = SubjectAlias.objects.filter(subject_id__in=scope.group).count()
-        sessions = scope.records().exclude(session_id__startswith=SessionRecord.FORGOTTEN).count()
+        sessions = scope.records().filter(is_forgotten=False).count()
         held = len(scope.held_records)
         return Counted(keys + sessions, held=keys + held if held else 0)
 

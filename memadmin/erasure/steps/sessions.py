@@ -34,7 +34,7 @@ class Sessions(Step):
 
     def records(self, scope: Scope, place: str = "") -> SessionRecordQuerySet:
         """Sessions of the scope whose ids are still known, also those that were erased in part."""
-        known = scope.records().exclude(session_id__startswith=SessionRecord.FORGOTTEN)
+        known = scope.records().filter(is_forgotten=False)
         return known.filter(store__name=place) if place else known
 
     def count(self, scope: Scope, place: str) -> Counted:

@@ -16,7 +16,7 @@ from memadmin.erasure.suppression.ledger import (
     session_digest,
     subject_digest,
 )
-from sessions_app.models import SessionRecord, SubjectAlias
+from sessions_app.models import SubjectAlias
 
 CHECK_SECONDS = 30
 """A database that is replaced under a running console is noticed after this time."""
@@ -28,7 +28,7 @@ def enter(request: SubjectRequest, scope: Scope) -> Entry | None:
     if ledger is None:
         return None
     keys = SubjectAlias.objects.filter(subject_id__in=scope.group).values_list("kind", "key")
-    sessions = scope.records().exclude(session_id__startswith=SessionRecord.FORGOTTEN)
+    sessions = scope.records().filter(is_forgotten=False)
     return ledger.append(
         request.id,
         subjects=[subject_digest(kind, key) for kind, key in keys],

@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from sessions_app import registry
+from sessions_app.encryption.subject_keys import folder_problems
 from sessions_app.services import path_watch
 from sessions_app.stores.base import StoreHealth, StoreProblem, StoreUnavailable
 
@@ -40,6 +41,7 @@ class Command(BaseCommand):
                 "stores": [summary(*each) for each in found],
                 "unconnected": unconnected,
                 "watched_paths": watched_paths,
+                "subject_keys": folder_problems(),
             }
             self.stdout.write(json.dumps(report, indent=2))
             return
@@ -54,6 +56,8 @@ class Command(BaseCommand):
             self.stdout.write(f"{watched.name} watches {watched.path}: {path_watch.about(watched)}")
             for path, reason in watched.refused.items():
                 self.stdout.write(f"  - {path} is not connected: {reason}")
+        for sentence in folder_problems():
+            self.stdout.write(f"Keys of subjects: {sentence}")
         for tables in looked_for:
             found_tables = (
                 f"{tables.sessions} and {tables.messages} look like tables of the agents' SDK and belong to no store."

@@ -12,6 +12,7 @@ from django.template.defaultfilters import pluralize
 from memadmin.runs.progress_bar import progress_bar
 from sessions_app import registry
 from sessions_app.encryption.rotation import ItemKeyState
+from sessions_app.encryption.subject_keys import keys_wrapped_with
 from sessions_app.models import SessionStore
 from sessions_app.services.rotation import RotationRefused, RotationReport, rotate_key
 from sessions_app.stores.base import StoreUnavailable
@@ -65,6 +66,8 @@ class Command(BaseCommand):
         self.stdout.write(f"{report.items_by_key[ItemKeyState.NEW]:,} are encrypted with {new}.")
         if plain := report.items_by_key[ItemKeyState.PLAIN]:
             self.stdout.write(f"{plain:,} are in plain text and stay so.")
+        if of_subject := report.items_by_key[ItemKeyState.OF_SUBJECT]:
+            self.stdout.write(f"{of_subject:,} are encrypted with keys of subjects and stay so.")
         if report.unreadable:
             count = sum(report.unreadable.values())
             self.stdout.write(f"{count:,} open with neither key and were not changed:")
@@ -86,6 +89,11 @@ class Command(BaseCommand):
                 f"Every item was checked again. No item of {store} needs {old} any more; remove it from the keyring"
                 " once no agent has it."
             )
+            if wrapped := keys_wrapped_with(old):
+                self.stdout.write(
+                    f"Do not remove {old} yet: it wraps the keys of {wrapped:,} id{pluralize(wrapped)} of subjects."
+                    f" Run subject_keys --wrap-with {new}."
+                )
 
     def name(self, sessions: dict[str, int]) -> None:
         """Prints the sessions' addresses with their number of items."""
@@ -106,6 +114,7 @@ def summary(store: SessionStore, report: RotationReport, *, is_dry_run: bool) ->
         "with_new_key": report.items_by_key[ItemKeyState.NEW],
         "with_old_key": report.items_by_key[ItemKeyState.OLD],
         "in_plain_text": report.items_by_key[ItemKeyState.PLAIN],
+        "with_key_of_subject": report.items_by_key[ItemKeyState.OF_SUBJECT],
         "unreadable": report.items_by_key[ItemKeyState.UNREADABLE],
         "busy": sum(report.busy.values()),
     }

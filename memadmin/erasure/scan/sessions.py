@@ -1,0 +1,228 @@
+"""Search for a person's sessions by key in every store, and in the items of stores outside of our database.
+
+A session is the person's if its record belongs to one of the subjects, if its id contains one of the person's ids, or
+if a pattern of its store reads one of them from it, and it has no record of somebody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from django.db import connection
+from django.db.models import F
+from django.db.models.functions import Now
+
+from memadmin import audit
+from memadmin.audit.log import erasing as audit_erasing
+from memadmin.audit.models import AuditDetail
+from memadmin.erasure import audit_events
+from memadmin.erasure.exceptions import Left
+from memadmin.erasure.models import ErasureStep, SubjectRequest
+from memadmin.erasure.scan.progress import Progress
+from memadmin.erasure.scan.tables import OwnSessions
+from memadmin.erasure.scan.variants import Finder
+from memadmin.erasure.scope import Scope
+from memadmin.runs.engine import Lease
+from memadmin.runs.models import Run
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.patterns import Pattern
+from sessions_app.registry import MAIN_KIND
+from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import Capability, SessionUnreadable, StoreUnavailable
+from sessions_app.stores.sqlalchemy.postgres import table_identifier
+
+PAGE_SESSIONS = 200
+
+UNCAPPED = 10**12
+
+OIDS = "SELECT to_regclass(%s)::oid, to_regclass(%s)::oid"
+
+
+@dataclass
+class Owners:
+    """Answers which sessions of a store are the person's."""
+
+    scope: Scope
+    store: SessionStore
+    finder: Finder
+
+    def __post_init__(self) -> None:
+        self._patterns = [Pattern.parse(row.pattern) for row in self.store.patterns.all()]
+
+    def split(self, session_ids: Sequence[str]) -> tuple[set[str], set[str]]:
+        """Those on record as the person's, and those that should be: the steps do not know them. One query."""
+        subjects = dict(
+            SessionRecord.objects.filter(store=self.store, session_id__in=session_ids).values_list(
+                "session_id", "subject_id"
+            )
+        )
+        group = set(self.scope.group)
+        recorded = {session_id for session_id, subject_id in subjects.items() if subject_id in group}
+        stray = {each for each in session_ids if subjects.get(each) is None and self.names_person(each)}
+        return recorded, stray
+
+    def are_own(self, session_ids: Sequence[str]) -> set[str]:
+        recorded, stray = self.split(session_ids)
+        return recorded | stray
+
+    def names_person(self, session_id: str) -> bool:
+        texts = set(self.finder.texts)
+        for pattern in self._patterns:
+            if match := pattern.match(session_id):
+                # The first that matches decides, as for the registry.
+                return match.subject in texts
+        return self.finder.finds(session_id)
+
+
+def agents_tables(scope: Scope, finder: Finder) -> dict[int, OwnSessions]:
+    """The agents' tables in our own database, by their oid."""
+    found = {}
+    for store in stores_here():
+        owners = Owners(scope, store, finder)
+        with connection.cursor() as cursor:
+            names = (store.sessions_table, store.messages_table)
+            cursor.execute(OIDS, [table_identifier(name).as_string(None) for name in names])
+            for oid in cursor.fetchone():
+                if oid is not None:
+                    found[int(oid)] = OwnSessions("session_id", owners.are_own)
+    return found
+
+
+def stores_here() -> list[SessionStore]:
+    return [store for store in SessionStore.objects.all() if is_here(store)]
+
+
+def is_here(store: SessionStore) -> bool:
+    """Whether the store's rows are in our own database, whose tables are all searched."""
+    return store.kind == MAIN_KIND
+
+
+def search_stores(
+    scope: Scope, finder: Finder, progress: Progress, *, left_out: Collection[str]
+) -> dict[str, StoreUnavailable]:
+    """Searches every store that is not done; returns those that do not respond, with their problems."""
+    away: dict[str, StoreUnavailable] = {}
+    for store in SessionStore.objects.order_by("name"):
+        part = f"store {store.name}"
+        if progress.is_done(part):
+            continue
+        if store.name in left_out:
+            progress.cannot_read(store.name)
+        else:
+            try:
+                search_store(store, scope, finder, progress, part)
+            except StoreUnavailable as problem:
+                away[store.name] = problem
+                continue
+        progress.finish(part)
+    return away
+
+
+def search_store(store: SessionStore, scope: Scope, finder: Finder, progress: Progress, part: str) -> None:
+    backend, owners = backend_for(store), Owners(scope, store, finder)
+    may_erase = Capability.ERASE_SESSIONS in backend.capabilities
+    at = progress.begin(part)
+    for page, following in session_pages(store, at or ""):
+        recorded, stray = owners.split(page)
+        rows = 0
+        for session_id in page:
+            if session_id in stray:
+                # One that has no items is there, too.
+                count = max(backend.count(session_id, cap=UNCAPPED), 1)
+                progress.found(store.name, code="" if may_erase else Left.CANNOT_ERASE.value, count=count)
+            elif session_id not in recorded and not is_here(store):
+                rows += search_session(store, session_id, finder, progress)
+        progress.move(following, rows=rows)
+
+
+def search_session(store: SessionStore, session_id: str, finder: Finder, progress: Progress) -> int:
+    """Searches the items of somebody else's session; returns their number."""
+    rows = found = 0
+    try:
+        for stored in backend_for(store).every_item(session_id):
+            rows += 1
+            found += finder.finds(stored.raw)
+            progress.keep()
+    except SessionUnreadable:
+        progress.cannot_read(store.name)
+    progress.found(store.name, code=Left.OTHERS_TEXT.value, count=found)
+    return rows
+
+
+def session_pages(store: SessionStore, cursor: str) -> Iterator[tuple[list[str], str]]:
+    """Pages of session ids, each with the cursor of the next one. Of a store that lists none: those on record.
+
+    Raises StoreUnavailable.
+    """
+    backend = backend_for(store)
+    if Capability.ENUMERATE in backend.capabilities:
+        while True:
+            page = backend.enumerate_sessions(cursor, limit=PAGE_SESSIONS)
+            yield [found.session_id for found in page.sessions], page.next_cursor
+            if not page.next_cursor:
+                return
+            cursor = page.next_cursor
+    else:
+        records = SessionRecord.objects.filter(store=store, session_id__gt=cursor).order_by("session_id")
+        while page_ids := list(records.values_list("session_id", flat=True)[:PAGE_SESSIONS]):
+            yield [each for each in page_ids if not each.startswith(SessionRecord.FORGOTTEN)], page_ids[-1]
+            records = records.filter(session_id__gt=page_ids[-1])
+
+
+def erase_strays(lease: Lease, request: SubjectRequest, scope: Scope) -> None:
+    """Erases sessions that are the person's and that no record leads to, as `Sessions` erases the others.
+
+    Raises StoreUnavailable, and what the lease raises.
+    """
+    left_out, finder = left_out_of(request), Finder(scope.texts)
+    for store in SessionStore.objects.exclude(name__in=left_out).order_by("name"):
+        backend, owners = backend_for(store), Owners(scope, store, finder)
+        if Capability.ERASE_SESSIONS not in backend.capabilities:
+            continue
+        for page, _ in session_pages(store, ""):
+            for session_id in sorted(owners.split(page)[1]):
+                erase_stray(lease, request, store, session_id)
+            lease.keep()
+
+
+def erase_stray(lease: Lease, request: SubjectRequest, store: SessionStore, session_id: str) -> None:
+    backend = backend_for(store)
+
+    def erase(run: Run, at_most: int) -> int:
+        record = SessionRecord.objects.filter(store=store, session_id=session_id).first()
+        check_deletion(records=[record.pk] if record else [], subjects=[request.subject_id])
+        deleted = backend.delete_some(session_id, at_most=at_most)
+        if deleted.count:
+            audit.record(
+                audit_events.ROWS_ERASED,
+                target=request,
+                subject=request.subject_id,
+                counters={"rows": deleted.count, "held": 0},
+            )
+            ErasureStep.objects.filter(request=request, name="sessions", place=store.name).update(
+                erased=F("erased") + deleted.count, changed_at=Now()
+            )
+        if not deleted.left:
+            forget(store, session_id, request)
+        return deleted.count if deleted.left else 0
+
+    with suppress(DeletionRefused):
+        lease.in_chunks(erase)
+
+
+def forget(store: SessionStore, session_id: str, request: SubjectRequest) -> None:
+    """Takes the id out of the record with which the store has marked the session as erased, and out of the log."""
+    for record in SessionRecord.objects.filter(store=store, session_id=session_id, erased_at__isnull=False):
+        forgotten = f"{SessionRecord.FORGOTTEN}{record.pk}"
+        SessionRecord.objects.filter(pk=record.pk).update(session_id=forgotten, ticket="", agent="", labels=[])
+        details = AuditDetail.objects.filter(event__object_ref=record.pk).values_list("pk", flat=True)
+        audit_erasing.erase_details_of(list(details), subject=request.subject_id)
+
+
+def left_out_of(request: SubjectRequest) -> list[str]:
+    """Stores without which a person decided to end."""
+    rows = ErasureStep.objects.filter(request=request, state=ErasureStep.State.LEFT_OUT).exclude(place="")
+    return list(rows.values_list("place", flat=True))

@@ -1,0 +1,176 @@
+"""Requests of people in a real browser: from a subject's page to the receipt, by keyboard and by two people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Protocol
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils.timezone import now
+from playwright.sync_api import Page, expect
+
+from memadmin.erasure import services
+from memadmin.erasure.models import ErasureStep, SubjectRequest
+from memadmin.runs.models import Run
+from memories_app.models import Recall, Signal
+from sessions_app.models import SessionRecord, Subject
+from sessions_app.services.sessions import attach_sessions
+from tests.agents import add_items, attach_main_store
+from tests.builders import make_subject
+from tests.erasure.builders import Kind, approved, awaiting, make_request, work_off
+from tests.memories.builders import approved as approved_memory
+from tests.people import person
+from tests.retention.builders import make_hold
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
+
+SignIn = Callable[..., User]
+Look = Callable[[str], None]
+
+
+class Watch(Protocol):
+    def expect(self, text: str) -> None: ...
+
+
+State = SubjectRequest.State
+
+
+def person_with_data(key: str, by: User, *sessions: str) -> Subject:
+    """A subject with sessions in the main store, a memory, a signal and a recall."""
+    subject = make_subject(key)
+    for name in sessions:
+        add_items(name, *(f"item {number}" for number in range(12)))
+    attach_sessions(SessionRecord.objects.filter(session_id__in=sessions), subject, by=by)
+    approved_memory("Prefers a window seat.", subject=subject)
+    Signal.objects.create(subject=subject, kind="preference", text="window seat")
+    Recall.objects.create(subject=subject)
+    return subject
+
+
+def finish(case: SubjectRequest, settings: Any) -> None:
+    """Works on an approved erasure until it is complete, as if the day between the scans was over."""
+    settings.RESCAN_AFTER = timedelta(0)
+    Run.objects.filter(subject_request=case).update(retry_at=None)
+    case.refresh_from_db()
+    run = work_off(case)
+    assert case.is_closed, run.reason
+
+
+def test_an_erasure_by_two_people_with_the_keyboard(
+    agent_tables: None,
+    page: Page,
+    sign_in: SignIn,
+    watch: Watch,
+    settings: Any,
+    refresh: Callable[[], None],
+) -> None:
+    attach_main_store()
+    officer = sign_in("compliance")
+    subject = person_with_data("cust_48213", officer, "chat_1", "chat_2")
+    page.goto(subject.get_absolute_url())
+    page.get_by_role("link", name="New request").press("Enter")
+    expect(page.get_by_label("ID of the subject")).to_have_value("cust_48213")
+    page.get_by_label("Ground of an erasure").select_option("consent")
+    page.get_by_label("Other names, addresses and numbers").fill("Ada Example")
+    page.get_by_role("button", name="Open case").press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("was opened. Next, check the identity.")
+    page.get_by_label("How it was checked").fill("called back on the number on file")
+    page.get_by_role("button", name="Identity is checked").press("Enter")
+    expect(page.get_by_text("approval needs a preview")).to_be_visible()
+    page.get_by_role("button", name="Count", exact=True).press("Enter")
+    expect(page.get_by_role("row", name="main")).to_contain_text("24")
+    page.get_by_role("button", name="Ask for approval").press("Enter")
+    expect(page.get_by_text("You requested this erasure.")).to_be_visible()
+    page.locator("summary", has_text="Note").press("Enter")
+    page.locator("#comment-note").fill("The person was told.")
+    page.get_by_role("button", name="Add note").press("Enter")
+    expect(page.get_by_text("The person was told.")).to_be_visible()
+
+    sign_in("compliance", "reviewer")
+    page.goto("/requests/?state=mine")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.get_by_label("I read the preview and the identity check").press("Space")
+    page.get_by_label("Type the subject's ID to confirm").fill("cust_99999")
+    watch.expect("422")
+    page.get_by_role("button", name="Approve erasure").press("Enter")
+    expect(page.get_by_text("This is not an ID of the subject.")).to_be_visible()
+    page.get_by_label("Type the subject's ID to confirm").fill("cust_48213")
+    page.get_by_role("button", name="Approve erasure").press("Enter")
+    expect(page.get_by_text("Until then it can be cancelled")).to_be_visible()
+
+    case = SubjectRequest.objects.get()
+    # As if the time to cancel was over.
+    SubjectRequest.objects.update(starts_at=now())
+    Run.objects.update(retry_at=None)
+    page.locator("summary", has_text="Note").press("Enter")
+    page.locator("#comment-note").fill("half a sentence")
+    case.refresh_from_db()
+    work_off(case)
+    refresh()
+    # The page shows it by itself, and what was typed stays.
+    expect(page.locator("#case")).to_contain_text("The second scan, a day after the first")
+    expect(page.locator("#comment-note")).to_have_value("half a sentence")
+    finish(case, settings)
+    refresh()
+    expect(page.locator("#case")).to_contain_text("2 of 2 clean")
+    page.reload()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Receipt").press("Enter")
+    assert download.value.suggested_filename == f"{case}-receipt.json"
+    assert json.loads(download.value.path().read_text())["payload"]["outcome"] == "complete"
+    assert "cust_48213" not in page.content()
+
+
+def test_pages_in_all_sizes_and_themes(agent_tables: None, look: Look, sign_in: SignIn, settings: Any) -> None:
+    attach_main_store()
+    asks, officer = person("compliance", "reviewer"), sign_in("compliance")
+    look("/requests/")
+    look("/requests/new/")
+    gone = approved(person_with_data("cust_70031", asks, "g1", "g2", "g3"), by=asks, second=officer)
+    finish(gone, settings)
+    look(gone.get_absolute_url())
+    look(f"{gone.get_absolute_url()}receipt/")
+
+    running = approved(person_with_data("cust_77120", asks, "r1"), by=asks, second=officer)
+    assert running.run
+    SubjectRequest.objects.filter(pk=running.pk).update(state=State.RUNNING, started_at=now() - timedelta(minutes=4))
+    Run.objects.filter(pk=running.run.pk).update(
+        state="running", done=401, total=590, worked_ms=120_000, retry_at=None, chunk_at=now()
+    )
+    away = "The store claims-mongo does not respond."
+    steps: list[tuple[str, str, dict[str, Any]]] = [
+        ("sessions", "support-main", {"state": "done", "expected": 204, "erased": 206}),
+        ("sessions", "claims-mongo", {"state": "waiting", "expected": 61, "reason": away}),
+        ("recalls", "", {"state": "running", "expected": 266, "erased": 166}),
+        ("memories", "", {"expected": 9}),
+        ("signals", "", {}),
+        ("audit_details", "", {"expected": 12}),
+    ]
+    for position, (name, place, columns) in enumerate(steps):
+        ErasureStep.objects.create(request=running, name=name, place=place, position=position, **columns)
+    look(running.get_absolute_url())
+    look(f"{running.get_absolute_url()}steps/{ErasureStep.objects.get(place='claims-mongo').pk}/leave-out/")
+
+    subject = person_with_data("cust_48213", asks, "a1", "a2", "held")
+    make_hold(SessionRecord.objects.get(session_id="held"), by=asks, reason="Chargeback 2026-5512, placed by Legal")
+    case = awaiting(subject, by=asks, received_on=now().date() - timedelta(days=28))
+    services.comment(case, text="Asked the booking team about saved run states " + "many words " * 12, by=asks)
+    look(case.get_absolute_url())
+
+    overdue = make_request(make_subject("cust_50977"), by=asks, received_on=now().date() - timedelta(days=40))
+    make_request(make_subject("cust_50978"), by=officer, kind=Kind.ACCESS)
+    services.refuse_request(
+        make_request(make_subject("cust_50979"), by=asks),
+        reason=SubjectRequest.Refusal.LEGAL_CLAIM,
+        note="claim pending",
+        by=asks,
+    )
+    look("/requests/")
+    look(overdue.get_absolute_url())
+    look(make_request(make_subject("cust_50980"), by=asks, kind=Kind.ACCESS).get_absolute_url())
+    look(subject.get_absolute_url())
+    look("/")

@@ -1,0 +1,354 @@
+"""After an erasure: whatever is left is found, in whatever form and place, and opens the case again."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.contrib.auth.models import User
+from django.core import mail
+from django.db import connection
+from django.test import override_settings
+
+from memadmin.audit.models import AuditEvent
+from memadmin.erasure import vacuum
+from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
+from memadmin.erasure.scan import ScanResult, files, progress, scan_texts, tables
+from memadmin.runs import engine
+from memadmin.runs.models import Run
+from sessions_app.models import SessionRecord, Subject
+from sessions_app.services.sessions import attach_sessions
+from sessions_app.services.store_config import declare_store
+from tests.agents import add_items, attach_main_store, attached_store, run_sql, value_of
+from tests.builders import make_subject
+from tests.erasure.builders import approved, work_off
+from tests.mails import words_of_mail
+from tests.people import person
+
+State = SubjectRequest.State
+
+NAME, EMAIL = "José Núñez", "ada.lovelace@example.com"
+
+
+@pytest.fixture
+def officer(db: None) -> User:
+    return person("compliance")
+
+
+@pytest.fixture
+def second(db: None) -> User:
+    return person("compliance", "reviewer")
+
+
+@pytest.fixture
+def subject(agent_tables: None, officer: User) -> Subject:
+    """Somebody with one session, beside somebody else with another."""
+    attach_main_store()
+    subject, other = make_subject("customer-77-ada"), make_subject("customer-78-bob")
+    add_items("talk-1", "hello", "tea, please")
+    add_items("talk-2", "hello", "coffee, please")
+    attach_sessions(SessionRecord.objects.filter(session_id="talk-1"), subject, by=officer)
+    attach_sessions(SessionRecord.objects.filter(session_id="talk-2"), other, by=officer)
+    return subject
+
+
+def erase(subject: Subject, officer: User, second: User, **columns: Any) -> SubjectRequest:
+    """The request after its first scan."""
+    request = approved(subject, by=officer, second=second, known_as=[NAME, EMAIL], **columns)
+    return carry_on(request)
+
+
+def run_of(request: SubjectRequest) -> Run:
+    return Run.objects.get(subject_request=request)
+
+
+def carry_on(request: SubjectRequest) -> SubjectRequest:
+    Run.objects.filter(subject_request=request).update(retry_at=None)
+    request.refresh_from_db()
+    work_off(request)
+    return request
+
+
+def a_day_later(request: SubjectRequest) -> SubjectRequest:
+    with override_settings(RESCAN_AFTER=timedelta(0)):
+        return carry_on(request)
+
+
+def add_behind_the_fence(session_id: str, text: str) -> None:
+    """As a superuser without triggers."""
+    run_sql("SET session_replication_role = replica")
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("INSERT INTO agent_sessions (session_id) VALUES (%s)", [session_id])
+            cursor.execute(
+                "INSERT INTO agent_messages (session_id, message_data) VALUES (%s, %s)",
+                [session_id, json.dumps({"role": "user", "content": text})],
+            )
+    finally:
+        run_sql("SET session_replication_role = origin")
+
+
+def places(result: ScanResult) -> dict[str, int]:
+    return {row["place"]: row["found"] for row in result.places}
+
+
+def codes(request: SubjectRequest) -> dict[str, str]:
+    return {row["place"]: row["code"] for row in request.scans[-1]["places"]}
+
+
+# --- a case -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_row_behind_the_fence_opens_the_case_again_alerts_and_goes(
+    subject: Subject, officer: User, second: User, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
+) -> None:
+    monkeypatch.setattr(SubjectRequest, "get_absolute_url", lambda request: f"/requests/{request.id}/")
+    settings.MAIL_SERVER, settings.NOTICES_TO = {"EMAIL_HOST": "mail"}, ["officers@tea.example"]
+    request = erase(subject, officer, second)
+    assert request.state == State.SCANNING, run_of(request).reason
+    assert [scan["found"] for scan in request.scans] == [0]
+    add_behind_the_fence("customer-77-ada:late", "I came back")
+
+    request = a_day_later(request)
+
+    assert value_of("SELECT count(*) FROM agent_messages WHERE session_id LIKE 'customer-77%'") == 0
+    assert value_of("SELECT count(*) FROM agent_messages") == 2
+    assert request.state == State.SCANNING
+    assert [scan["found"] > 0 for scan in request.scans[:3]] == [False, True, False], request.scans
+    assert AuditEvent.objects.filter(type="request.reopened", subject_ref=subject.pk).count() == 1
+    noted = list(request.notes.order_by("pk").values_list("code", flat=True))
+    Code = RequestNote.Code
+    assert [code for code in noted if code in (Code.FOUND, Code.REOPENED)] == [Code.FOUND, Code.REOPENED]
+    (alert,) = mail.outbox
+    assert alert.to == ["officers@tea.example"]
+    assert str(request) in words_of_mail(alert)
+    words = words_of_mail(alert)
+    assert not any(text in words for text in ("customer", "77-ada", "José"))
+
+    request = a_day_later(request)
+
+    assert request.state == State.COMPLETE
+    assert len(mail.outbox) == 1
+
+
+def test_a_session_of_somebody_else_that_names_the_person_stays_and_is_said(
+    subject: Subject, officer: User, second: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_items("talk-2", f"Please tell {EMAIL.upper()} about it")
+    request = a_day_later(erase(subject, officer, second))
+    assert request.state == State.COMPLETE_WITH_EXCEPTIONS
+    assert request.scans[-1]["places"] == [{"place": "agent_messages.message_data", "code": "others_text", "found": 1}]
+    receipt = json.loads(request.receipt)["payload"]
+    assert receipt["exceptions"] == [{"code": "others_text", "place": "scan/agent_messages.message_data", "count": 1}]
+    assert not any(text in request.receipt for text in ("lovelace", "customer-77"))
+    assert value_of("SELECT count(*) FROM agent_messages") == 3
+
+
+def test_a_place_that_no_step_erases_is_said(
+    subject: Subject, officer: User, second: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_sql("CREATE TABLE notes_of_the_host (id int, note text)")
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO notes_of_the_host VALUES (1, %s), (2, 'nothing')", [f"called {NAME}"])
+    try:
+        request = a_day_later(erase(subject, officer, second))
+    finally:
+        run_sql("DROP TABLE notes_of_the_host")
+    assert request.state == State.COMPLETE_WITH_EXCEPTIONS
+    assert codes(request) == {"notes_of_the_host.note": "still_found"}
+
+
+def test_a_longer_number_is_not_the_persons(
+    agent_tables: None, officer: User, second: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attach_main_store()
+    subject = make_subject("1042")
+    add_items("31042:chat", "order 10421", "order 91042", "\\u00e91042")
+    request = erase(subject, officer, second)
+    request = a_day_later(request)
+    assert request.state == State.COMPLETE
+    assert value_of("SELECT count(*) FROM agent_messages") == 3
+
+
+def test_the_scan_waits_for_a_store_that_is_away(
+    subject: Subject, officer: User, second: User, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "talks"
+    folder.mkdir()
+    (folder / "x.json").write_text(json.dumps([{"role": "user", "content": f"ask {EMAIL}"}]))
+    attached_store("files", kind="json_file", options={"path": str(folder)})
+    folder.rename(tmp_path / "away")
+
+    request = erase(subject, officer, second)
+
+    assert (request.state, request.scans) == (State.RUNNING, [])
+    assert run_of(request).reason == "The store files does not respond: the scan waits for it."
+    assert "table agent_messages" in run_of(request).cursor["scan"]["done"]
+
+    (tmp_path / "away").rename(folder)
+    request = a_day_later(carry_on(request))
+
+    assert request.state == State.COMPLETE_WITH_EXCEPTIONS
+    assert codes(request) == {"files": "others_text"}
+
+
+def test_a_scan_that_was_killed_goes_on_where_it_was(
+    subject: Subject, officer: User, second: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each range is one page, and each is stored.
+    monkeypatch.setattr(tables, "FIRST_PAGES", 1)
+    monkeypatch.setattr(tables, "MOST_PAGES", 1)
+    monkeypatch.setattr(progress, "SAVE_SECONDS", 0)
+    add_items("talk-2", *(f"item {number} for {EMAIL} {'x' * 1_500}" for number in range(40)))
+    reads: list[tuple[str, str]] = []
+    read = tables.TableScan.read
+
+    class Killed(BaseException):
+        pass
+
+    def dies_sometimes(self: tables.TableScan, where: Any) -> tuple[int, bool]:
+        reads.append((self.table.place, where.as_string(None)))
+        pages = sum(place == "agent_messages" for place, _ in reads)
+        if (self.table.place == "agent_messages" and pages in (3, 7)) or len(reads) == 1:
+            raise Killed
+        return read(self, where)
+
+    monkeypatch.setattr(tables.TableScan, "read", dies_sometimes)
+    request = approved(subject, by=officer, second=second, known_as=[NAME, EMAIL])
+    for _ in range(3):
+        with pytest.raises(Killed):
+            carry_on(request)
+        # Its lease is over.
+        Run.objects.filter(subject_request=request).update(lease_until=None, state=Run.State.WAITING)
+        request.refresh_from_db()
+    request = carry_on(request)
+
+    assert request.state == State.SCANNING
+    assert max(reads.count(each) for each in reads) == 2
+    assert sum(reads.count(each) == 2 for each in set(reads)) == 3
+    assert request.scans[-1]["places"] == [{"place": "agent_messages.message_data", "code": "others_text", "found": 40}]
+
+
+def test_slices_of_a_scan_are_handed_over_with_what_was_read(subject: Subject, officer: User, second: User) -> None:
+    request = approved(subject, by=officer, second=second)
+    done: list[int] = []
+    while not request.scans:
+        engine.carry_on(run_of(request), seconds=0)
+        if read := run_of(request).cursor.get("scan"):
+            assert set(read) >= {"done", "part", "rows"}
+            done.append(len(read["done"]))
+        request.refresh_from_db()
+    assert len(done) > 10
+    assert done == sorted(set(done))
+
+
+# --- places -----------------------------------------------------------------------------------------------------------
+
+FORMS = {
+    "plain": NAME,
+    "upper": NAME.upper(),
+    "json": json.dumps({"who": NAME}),
+    "json_twice": json.dumps({"arguments": json.dumps({"who": NAME})}),
+    "base64": base64.b64encode(f"for {NAME}!".encode()).decode(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["text", "varchar(500)", "char(200)", "json", "jsonb", "text[]", "bytea", "tsvector"])
+def test_each_form_is_found_in_each_kind_of_column_of_a_new_table(db: None, kind: str, form: str) -> None:
+    if kind == "tsvector" and form != "plain":
+        pytest.skip("words only")
+    text = FORMS[form]
+    run_sql("CREATE SCHEMA elsewhere")
+    run_sql(f'CREATE TABLE elsewhere."New table" (id int PRIMARY KEY, other text, held {kind})')
+    value = {
+        "json": "to_json(%s::text)" if not form.startswith("json") else "%s::json",
+        "jsonb": "to_jsonb(%s::text)" if not form.startswith("json") else "%s::jsonb",
+        "text[]": "ARRAY['x', %s]",
+        "bytea": "convert_to(%s, 'UTF8')",
+        "tsvector": "array_to_tsvector(ARRAY[%s])",
+    }.get(kind, "%s")
+    with connection.cursor() as cursor:
+        cursor.execute('INSERT INTO elsewhere."New table" SELECT n, %s, NULL FROM generate_series(1, 50) n', ["x"])
+        cursor.execute(f'INSERT INTO elsewhere."New table" VALUES (0, NULL, {value})', [text])
+    if kind == "bytea" and form in ("plain", "upper"):
+        # Letters beyond ASCII are bytes there: found by what is ASCII.
+        assert places(scan_texts([NAME])) == {}
+        return
+    assert places(scan_texts([NAME])) == {"elsewhere.New table.held": 1}
+    assert scan_texts(["Nobody Else"]).places == []
+
+
+def test_long_texts_are_searched_by_themselves(db: None) -> None:
+    run_sql("CREATE TABLE long_texts (id int, one text, two text)")
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO long_texts VALUES (1, repeat('x ', 100000) || %s, 'x')", [EMAIL])
+        cursor.execute("INSERT INTO long_texts SELECT n, 'short', 'short' FROM generate_series(2, 3000) n")
+    result = scan_texts([EMAIL])
+    assert places(result) == {"long_texts.one": 1}
+    assert result.rows >= 3_000
+
+
+def test_what_may_not_be_read_is_said(db: None) -> None:
+    run_sql("CREATE TABLE half_open (id int, open_text text, closed_text text)")
+    run_sql(f"INSERT INTO half_open VALUES (1, '{EMAIL}', '{EMAIL}')")
+    run_sql("CREATE ROLE memadmin_scan_test")
+    run_sql("GRANT SELECT ON ALL TABLES IN SCHEMA public TO memadmin_scan_test")
+    run_sql("REVOKE ALL ON half_open FROM memadmin_scan_test")
+    run_sql("GRANT SELECT (id, open_text) ON half_open TO memadmin_scan_test")
+    run_sql("SET ROLE memadmin_scan_test")
+    try:
+        result = scan_texts([EMAIL])
+    finally:
+        run_sql("RESET ROLE")
+    assert places(result) == {"half_open.open_text": 1}
+    assert result.unreachable == ["half_open"]
+
+
+def test_files_are_searched_across_pieces(
+    db: None, tmp_path: Path, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "PIECE_BYTES", 64)
+    settings.DATA_DIR = tmp_path
+    (tmp_path / "postgres").mkdir()
+    (tmp_path / "postgres" / "1234").write_text(EMAIL)
+    assert scan_texts([EMAIL]).places == []
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "web.log").write_bytes(b"\xff" + b"x" * 50 + EMAIL.encode() + b"x" * 500)
+    assert places(scan_texts([EMAIL])) == {"data_folder.files": 1}
+
+
+def test_free_pages_of_a_database_file_are_searched(db: None, tmp_path: Path, settings: LazySettings) -> None:
+    settings.DATA_DIR = tmp_path / "ours"
+    path = tmp_path / "agents.db"
+    path.write_bytes(b"SQLite format 3\0" + bytes(5000) + EMAIL.encode() + bytes(50))
+    declare_store("files", kind="sqlite", options={"path": str(path)})
+    assert places(scan_texts([EMAIL])) == {"files.files": 1}
+
+
+def test_nothing_is_changed_while_a_range_is_read(db: None) -> None:
+    with pytest.raises(Exception, match="read-only"), tables.reading():
+        run_sql("DELETE FROM erasure_requestnote")
+
+
+# --- vacuum -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_deleted_rows_leave_the_files_of_the_database(agent_tables: None) -> None:
+    officer, second = person("compliance"), person("compliance", "reviewer")
+    attach_main_store()
+    subject = make_subject("customer-77-ada")
+    add_items("talk-1", *(f"item {number}" for number in range(50)))
+    attach_sessions(SessionRecord.objects.all(), subject, by=officer)
+    request = erase(subject, officer, second)
+    assert request.state == State.SCANNING, run_of(request).reason
+    assert "agent_messages" in run_of(request).cursor[vacuum.KEY]
+    assert not [row for row in request.preview["out_of_reach"] if row["code"] == "not_vacuumed"]
+    assert value_of("SELECT pg_relation_size('agent_messages')") == 0
+    assert ErasureStep.objects.get(name="sessions").erased == 50
