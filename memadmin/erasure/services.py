@@ -242,7 +242,7 @@ def is_about(request: SubjectRequest, user: User) -> bool:
     """
     keys = SubjectAlias.objects.filter(subject_id__in=request.subject.group_ids()).values_list("key", flat=True)
     try:
-        known_as = []
+        known_as = locators.unseal(request.locators)
     except locators.LocatorsUnreadable:
         known_as = []
     known = {text.strip().casefold() for text in (*keys, *known_as)}
