@@ -69,6 +69,10 @@ class Scope:
             cursor.execute(HELD_RECORDS, [self.group])
             return [record_id for (record_id,) in cursor.fetchall()]
 
+    def look_again(self) -> None:
+        """Reads the holds again, which can change at any time."""
+        self.__dict__.pop("held_records", None)
+
 
 def scope_of(subject: Subject, texts: list[str] | None = None) -> Scope:
     """The scope of a subject. `texts` are those that the case keeps; otherwise the ids of the group. Two queries."""

@@ -13,17 +13,19 @@ from memadmin import audit
 from memadmin.erasure import audit_events, closing, locators, scan
 from memadmin.erasure.mails import mail_handlers
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
-from memadmin.erasure.preview import preview_erasure
+from memadmin.erasure.preview import Preview, preview_erasure
 from memadmin.erasure.scan.progress import KEY as SCAN_PROGRESS
 from memadmin.erasure.scan.sessions import erase_strays
 from memadmin.erasure.scope import Scope, scope_of
 from memadmin.erasure.steps import STEPS, step_named
+from memadmin.erasure.steps.left_over import left_over
 from memadmin.erasure.suppression.entering import enter, note_entry
 from memadmin.erasure.suppression.ledger import LedgerError
 from memadmin.erasure.vacuum import KEY as VACUUMED
 from memadmin.erasure.vacuum import vacuum_touched
 from memadmin.runs.engine import Interrupted, Lease, NeedsDecision, Wait
 from memadmin.runs.models import Run
+from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
 from sessions_app.services.erasing_subjects import fence_subject
 from sessions_app.stores.base import SessionBusy, StoreUnavailable
 
@@ -137,10 +139,11 @@ def start(lease: Lease, request: SubjectRequest) -> None:
             note_entry(entry)
         fence_subject(locked.subject)
         add_steps(locked, scope)
+        approved = {each.holder: each.counted.rows for each in Preview.of_json(request.preview).holders}
         for holder in preview.holders:
-            ErasureStep.objects.filter(request=locked, name=holder.name, place=holder.place).update(
-                expected=holder.counted.rows
-            )
+            # Of a store that does not respond, what the approval was about.
+            expected = approved.get(holder.holder, 0) if holder.counted.problem else holder.counted.rows
+            ErasureStep.objects.filter(request=locked, name=holder.name, place=holder.place).update(expected=expected)
         locked.note(RequestNote.Code.STARTED)
         SubjectRequest.objects.filter(pk=locked.pk).update(
             state=State.RUNNING,
@@ -152,9 +155,13 @@ def start(lease: Lease, request: SubjectRequest) -> None:
 
 
 def refuse_held(scope: Scope) -> None:
-    if holds := scope.holds():
-        names = ", ".join(f"H-{number}" for number in holds)
-        raise NeedsDecision(f"The subject is under the legal hold {names}. Resume this run when it is released.")
+    """Raises NeedsDecision while a hold covers the subject. None can be placed before the caller's transaction ends."""
+    try:
+        check_deletion(subjects=scope.group)
+    except DeletionRefused as problem:
+        names = ", ".join(f"H-{number}" for number in scope.holds())
+        sentence = f"The subject is under the legal hold {names}. Resume this run when it is released."
+        raise NeedsDecision(sentence) from problem
 
 
 def add_steps(request: SubjectRequest, scope: Scope) -> None:
@@ -217,10 +224,10 @@ def is_blocked(request: SubjectRequest, row: ErasureStep) -> bool:
 
 def run_step(lease: Lease, request: SubjectRequest, row: ErasureStep, scope: Scope) -> None:
     step = step_named(row.name)
-    # What is held can change at any time; the rows of each chunk are checked in its transaction.
-    scope.__dict__.pop("held_records", None)
+    scope.look_again()
 
     def erase(run: Run, at_most: int) -> int:
+        refuse_held(scope)
         current = ErasureStep.objects.get(pk=row.pk)
         done = step.erase_some(scope, current, at_most=at_most)
         exceptions = {**current.exceptions}
@@ -250,16 +257,15 @@ def run_step(lease: Lease, request: SubjectRequest, row: ErasureStep, scope: Sco
             )
         return done.passed
 
-    refuse_held(scope)
     lease.in_chunks(erase)
 
 
 def open_again(lease: Lease, request: SubjectRequest, scope: Scope) -> bool:
     """Opens the steps at which there are rows that no hold keeps, and those that follow; whether there are any."""
+    scope.look_again()
     again = set()
     for row in ErasureStep.objects.filter(request=request, state=StepState.DONE):
-        counted = step_named(row.name).count(scope, row.place)
-        if counted.rows > max(counted.held, row.held) + sum(row.exceptions.values()):
+        if left_over(scope, row):
             again.add(row.pk)
     if again:
         with lease.chunk():

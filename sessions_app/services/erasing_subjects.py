@@ -6,6 +6,7 @@ session or the key out, and nobody can find the id from it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -26,6 +27,7 @@ FORGET_SESSIONS = """
 WITH due AS (
     SELECT store_id, session_id FROM sessions_app_sessionrecord
     WHERE subject_id = ANY (%s::uuid[]) AND erased_at IS NOT NULL AND NOT is_forgotten
+        AND NOT (id = ANY (%s::uuid[]))
     ORDER BY session_id, store_id LIMIT %s FOR UPDATE
 )
 UPDATE sessions_app_sessionrecord AS r
@@ -71,14 +73,14 @@ def fence_subject(subject: Subject) -> None:
 
 @refusals_explained()
 @transaction.atomic
-def forget_sessions(subject: Subject, *, at_most: int) -> int:
+def forget_sessions(subject: Subject, *, at_most: int, keep: Collection[UUID] = ()) -> int:
     """Replaces the ids of erased sessions of a merged group by their digests, and clears ticket, agent and labels.
 
-    Returns the number of sessions; 0 when none is left. Sessions that are not erased yet stay as they are. Raises
-    DeletionRefused for a session under a hold.
+    Returns the number of sessions; 0 when none is left. Sessions that are not erased yet stay as they are, and those
+    to `keep`, which are ids of records. Raises DeletionRefused for another session under a hold.
     """
     with audit.recording(audit_events.SESSIONS_FORGOTTEN) as event, connection.cursor() as cursor:
-        cursor.execute(FORGET_SESSIONS, [group_of(subject), at_most])
+        cursor.execute(FORGET_SESSIONS, [group_of(subject), list(keep), at_most])
         count = int(cursor.rowcount)
         event.target, event.subject, event.is_void = subject, subject, not count
         event.counters = {"sessions": count}

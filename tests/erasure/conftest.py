@@ -1,4 +1,4 @@
-"""Fixtures of requests of people."""
+"""Fixtures of requests of people, and of what happens during an erasure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.erasure.faults import after_chunk, small_chunks
+
+__all__ = ["after_chunk", "copies_folder", "small_chunks"]
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def person(scope: Scope) -> Row:
 
 def session_row(record: SessionRecord) -> Row:
     return {
-        "session": "" if record.session_id.startswith(SessionRecord.FORGOTTEN) else record.session_id,
+        "session": "" if record.is_forgotten else record.session_id,
         "place": record.store.name,
         "registered_at": record.registered_at,
         "last_activity_at": record.last_activity_at,

@@ -21,7 +21,7 @@ from memadmin.erasure.scan import files, sessions, tables
 from memadmin.erasure.scan.progress import KEY, Progress, RunProgress
 from memadmin.erasure.scan.variants import Finder
 from memadmin.erasure.scope import Scope
-from memadmin.erasure.steps import step_named
+from memadmin.erasure.steps.left_over import left_over
 from memadmin.runs.engine import Lease, Wait
 from sessions_app.stores.base import SessionBusy
 
@@ -120,11 +120,7 @@ def recount(lease: Lease, request: SubjectRequest, scope: Scope, progress: Progr
         return
     progress.begin(part)
     for row in ErasureStep.objects.filter(request=request, state=ErasureStep.State.DONE):
-        counted = step_named(row.name).count(scope, row.place)
-        if counted.problem:
-            raise Wait(counted.problem, retry_after=RETRY_STORE)
-        left = counted.rows - max(counted.held, row.held) - sum(row.exceptions.values())
-        progress.found(row.place or row.name, count=max(left, 0))
+        progress.found(row.place or row.name, count=left_over(scope, row))
         lease.keep()
     progress.finish(part)
 

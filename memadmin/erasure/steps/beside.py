@@ -13,13 +13,24 @@ from django.db.models import Q, QuerySet
 from memadmin.accounts.models import ContentGrant, GrantedSession
 from memadmin.audit.log import erasing as audit_erasing
 from memadmin.audit.models import AuditDetail
+from memadmin.erasure.exceptions import Left
 from memadmin.erasure.models import ErasureStep
 from memadmin.erasure.scope import Scope
 from memadmin.erasure.steps.base import Counted, Done, RowStep, Step
 from memadmin.runs.services import cancel_run
 from memories_app.models import Memory
-from sessions_app.models import Redaction, SessionFinding, SessionRecord, Subject, SubjectAlias, TextSearch
+from sessions_app.models import (
+    Redaction,
+    SessionFinding,
+    SessionRecord,
+    SessionStore,
+    Subject,
+    SubjectAlias,
+    TextSearch,
+)
 from sessions_app.services.erasing_subjects import forget_keys, forget_sessions
+from sessions_app.stores.base import Capability
+from sessions_app.stores.kinds import can
 
 
 class Findings(RowStep):
@@ -117,15 +128,33 @@ class Identity(Step):
         return Counted(keys + sessions, held=keys + held if held else 0)
 
     def erase_some(self, scope: Scope, step: ErasureStep, *, at_most: int) -> Done:
-        sessions = forget_sessions(scope.subject, at_most=at_most)
+        # Also a session that was erased, or begun, before it was held keeps its id. The chunk keeps further holds out.
+        scope.look_again()
+        sessions = forget_sessions(scope.subject, at_most=at_most, keep=scope.held_records)
         if sessions:
             return Done(passed=sessions, erased=sessions)
         if scope.held_records:
             # A held session can be found by the person's id as long as the hold lasts.
             keys = SubjectAlias.objects.filter(subject_id__in=scope.group).count()
-            return Done(held=keys + len(scope.held_records))
-        keys = forget_keys(scope.subject)
-        return Done(passed=keys, erased=keys)
+            return Done(held=keys + len(scope.held_records), exceptions=self.not_erased(scope, step))
+        if keys := forget_keys(scope.subject):
+            return Done(passed=keys, erased=keys)
+        return Done(exceptions=self.not_erased(scope, step))
+
+    def not_erased(self, scope: Scope, step: ErasureStep) -> dict[str, int]:
+        """Sessions whose items stay in their store, and that keep their ids with them: their number by the reason."""
+        left: dict[str, int] = {}
+        records = scope.records().filter(erased_at=None).exclude(pk__in=scope.held_records)
+        for row in ErasureStep.objects.filter(request=step.request_id, name="sessions"):
+            if row.state == ErasureStep.State.LEFT_OUT:
+                code = Left.LEFT_OUT
+            elif not can(SessionStore.objects.get(name=row.place), Capability.ERASE_SESSIONS):
+                code = Left.CANNOT_ERASE
+            else:
+                continue
+            if count := records.filter(store__name=row.place).count():
+                left[code] = left.get(code, 0) + count
+        return left
 
 
 class AuditDetails(RowStep):

@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 from memadmin.erasure.scope import Scope
 from memadmin.erasure.steps.base import RowStep
 from memories_app.models import Distillation, Evidence, Memory, MemoryVersion, Recall, RecalledMemory, Review, Signal
+from sessions_app.services.deletion_guards import check_deletion
 
 
 def of_memories(scope: Scope) -> Q:
@@ -84,6 +85,12 @@ class Decisions(OfMemories):
 
     def rows(self, scope: Scope) -> QuerySet[Review]:
         return Review.objects.filter(of_memories(scope))
+
+    def erase_rows(self, scope: Scope, rows: QuerySet[Any]) -> None:
+        # No trigger of holds is on this table.
+        sources = Evidence.objects.filter(memory__in=rows.values("memory"), record_id__isnull=False)
+        check_deletion(records=list(sources.values_list("record_id", flat=True).distinct()))
+        rows.delete()
 
 
 class Recalls(RowStep):

@@ -1,0 +1,20 @@
+"""What a finished step has left, or what came after it."""
+
+from __future__ import annotations
+
+from memadmin.erasure.models import ErasureStep
+from memadmin.erasure.scope import Scope
+from memadmin.erasure.steps import step_named
+from memadmin.retention.models import LegalHold
+from memadmin.runs.engine import Wait
+
+
+def left_over(scope: Scope, row: ErasureStep) -> int:
+    """Rows at a finished step that no hold keeps, and that the step could erase. Raises Wait if nobody can tell."""
+    counted = step_named(row.name).count(scope, row.place)
+    if counted.problem:
+        raise Wait(counted.problem)
+    # The triggers may have kept more than the count knows; but what they kept goes when the hold is released.
+    was_released = row.held and LegalHold.objects.filter(released_at__gt=row.ended_at).exists()
+    held = counted.held if was_released else max(counted.held, row.held)
+    return max(counted.rows - held - sum(row.exceptions.values()), 0)
