@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from memadmin.erasure.steps.base import Counted, Done, RowStep, Step
 from memadmin.erasure.steps.beside import AdminLog, AuditDetails, Findings, Grants, Identity, Redactions, Searches
 from memadmin.erasure.steps.copies import AccessCopies
-from memadmin.erasure.steps.keys import SubjectKeys
+from memadmin.erasure.steps.keys import Keys
 from memadmin.erasure.steps.memories import (
     Decisions,
     Distillations,
@@ -44,7 +44,7 @@ def in_order(steps: Iterable[Step]) -> list[Step]:
 STEPS = in_order(
     [
         Sessions(),
-        SubjectKeys(),
+        Keys(),
         Findings(),
         SharedMemories(),
         Recalls(),

@@ -14,7 +14,7 @@ from sessions_app.services.subject_keys import destroy_subject_keys
 from sessions_app.stores.base import StoreUnavailable
 
 
-class SubjectKeys(Step):
+class Keys(Step):
     name = "subject_keys"
     title = "Keys of encrypted sessions"
     what_happens = "Destroyed: copies of these sessions, as in backups, cannot be read any more."

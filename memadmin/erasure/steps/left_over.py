@@ -15,6 +15,6 @@ def left_over(scope: Scope, row: ErasureStep) -> int:
     if counted.problem:
         raise Wait(counted.problem)
     # The triggers may have kept more than the count knows; but what they kept goes when the hold is released.
-    was_released = row.held and LegalHold.objects.filter(released_at__gt=row.ended_at).exists()
+    was_released = bool(row.held) and LegalHold.objects.filter(released_at__gt=row.ended_at).exists()
     held = counted.held if was_released else max(counted.held, row.held)
-    return max(counted.rows - held - sum(row.exceptions.values()), 0)
+    return max(counted.rows - held - sum(map(int, row.exceptions.values())), 0)

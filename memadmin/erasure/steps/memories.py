@@ -89,7 +89,7 @@ class Decisions(OfMemories):
     def erase_rows(self, scope: Scope, rows: QuerySet[Any]) -> None:
         # No trigger of holds is on this table.
         sources = Evidence.objects.filter(memory__in=rows.values("memory"), record_id__isnull=False)
-        check_deletion(records=list(sources.values_list("record_id", flat=True).distinct()))
+        check_deletion(records={quote.record_id for quote in sources.only("record_id") if quote.record_id})
         rows.delete()
 
 
