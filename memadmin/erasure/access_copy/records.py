@@ -84,7 +84,8 @@ def person(scope: Scope) -> Row:
 
 def session_row(record: SessionRecord) -> Row:
     return {
-        "session": "" if record.session_id.startswith(SessionRecord.FORGOTTEN) else record.session_id,
+        # Of an erased session only a digest may be left.
+        "session": "" if record.erased_at else record.session_id,
         "place": record.store.name,
         "registered_at": record.registered_at,
         "last_activity_at": record.last_activity_at,
