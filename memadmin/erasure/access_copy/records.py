@@ -84,7 +84,12 @@ def person(scope: Scope) -> Row:
 
 def session_row(record: SessionRecord) -> Row:
     return {
+<<<<<<< HEAD
         "session": "" if record.is_forgotten else record.session_id,
+=======
+        # Of an erased session only a digest may be left.
+        "session": "" if record.erased_at else record.session_id,
+>>>>>>> e-access
         "place": record.store.name,
         "registered_at": record.registered_at,
         "last_activity_at": record.last_activity_at,
