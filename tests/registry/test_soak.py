@@ -86,7 +86,7 @@ def erase_all(store: SessionStore, done: threading.Event) -> list[str]:
 
 def erase(store: SessionStore, number: int) -> list[str]:
     """Tries again as a job would; returns why it had to."""
-    reasons = []
+    reasons: list[str] = []
     while True:
         try:
             backend_for(store).erase_session(name(number))
