@@ -53,7 +53,8 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
 
     def forgotten(self, store: SessionStore, session_ids: Collection[str]) -> set[str]:
         """Those of the ids that stand for erased sessions of which only the digest is on record. One query, or none."""
-        if not session_ids:
+        # The main store may have no row yet.
+        if not session_ids or store.pk is None:
             return set()
         with connections[self.db].cursor() as cursor:
             cursor.execute(FORGOTTEN, [list(session_ids), store.pk])
@@ -61,7 +62,7 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
 
     def erased(self, store: SessionStore, session_ids: Collection[str]) -> set[str]:
         """Those of the ids whose sessions were erased, forgotten ones included. Two queries, or one."""
-        known = dict(self.filter(store=store, session_id__in=session_ids).values_list("session_id", "erased_at"))
+        known = dict(self.filter(store_id=store.pk, session_id__in=session_ids).values_list("session_id", "erased_at"))
         unknown = [session_id for session_id in session_ids if session_id not in known]
         return {session_id for session_id, erased_at in known.items() if erased_at} | self.forgotten(store, unknown)
 

@@ -10,7 +10,9 @@ import asyncio
 import random
 import threading
 from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 from agents import TResponseInputItem
@@ -20,13 +22,13 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from sessions_app import registry
-from sessions_app.models import FenceOutbox, SessionRecord, SessionStore, Subject
-from sessions_app.services.erasing_subjects import fence_subject, forget_sessions
+from sessions_app.models import FenceOutbox, SessionRecord, SessionStore
+from sessions_app.services.erasing_subjects import fence_subject, forget_keys, forget_sessions
+from sessions_app.services.subjects import known_subject
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import SessionBusy
 from sessions_app.stores.sqlalchemy.engine import asyncpg_arguments
-from tests.agents import attach_main_store, value_of
-from tests.builders import make_subject
+from tests.agents import attach_main_store, run_sql, value_of
 
 SESSIONS = 60
 WRITERS = 16
@@ -39,7 +41,11 @@ LOST_RACE = "23505"
 
 
 async def write_until(
-    done: threading.Event, begun: threading.Event, level: str, writers: int = WRITERS, sessions: int = SESSIONS
+    done: threading.Event,
+    begun: threading.Event,
+    level: str,
+    writers: int = WRITERS,
+    chosen: Callable[[random.Random], int] = lambda chance: chance.randrange(SESSIONS),
 ) -> Counter[str]:
     """How the agents' writes ended, by SQLSTATE; `ok` for those that were stored."""
     engine = create_async_engine(
@@ -50,7 +56,7 @@ async def write_until(
     async def write(seed: int) -> None:
         chance = random.Random(seed)
         while not done.is_set():
-            session = SQLAlchemySession(name(chance.randrange(sessions)), engine=engine)
+            session = SQLAlchemySession(name(chosen(chance)), engine=engine)
             try:
                 if chance.random() < 0.8:
                     await session.clear_session()
@@ -66,28 +72,27 @@ async def write_until(
     return endings
 
 
-def erase_all(
-    store: SessionStore, done: threading.Event, sessions: int = SESSIONS, forgotten_of: Subject | None = None
-) -> list[str]:
-    """Erases every session, trying again as a job would; returns why it had to. Forgets each of a subject's at once."""
-    reasons = []
+def erase_all(store: SessionStore, done: threading.Event) -> list[str]:
+    """Erases every session; returns why one had to be tried again."""
+    reasons: list[str] = []
     try:
-        for number in range(sessions):
-            while True:
-                try:
-                    backend_for(store).erase_session(name(number))
-                    break
-                except SessionBusy as busy:
-                    reasons.append(str(busy.__cause__))
-            if forgotten_of:
-                assert forget_sessions(forgotten_of, at_most=10) == 1
-        if forgotten_of:
-            # The agents go on after the last one.
-            done.wait(1)
+        for number in range(SESSIONS):
+            reasons += erase(store, number)
     finally:
         done.set()
         connection.close()
     return reasons
+
+
+def erase(store: SessionStore, number: int) -> list[str]:
+    """Tries again as a job would; returns why it had to."""
+    reasons: list[str] = []
+    while True:
+        try:
+            backend_for(store).erase_session(name(number))
+            return reasons
+        except SessionBusy as busy:
+            reasons.append(str(busy.__cause__))
 
 
 def label_until(done: threading.Event, store: SessionStore) -> None:
@@ -135,30 +140,66 @@ MANY_WRITERS = 24
 MANY_SESSIONS = 200
 
 
+@contextmanager
+def hesitation() -> Iterator[None]:
+    """Agents on a slow line: a while passes between the look at the session, and so the snapshot, and the write."""
+    run_sql(
+        "CREATE FUNCTION hesitate() RETURNS trigger LANGUAGE plpgsql"
+        " AS 'BEGIN PERFORM pg_sleep(0.3 * random()); RETURN NEW; END';"
+        "CREATE TRIGGER a_hesitate BEFORE INSERT ON agent_sessions FOR EACH ROW EXECUTE FUNCTION hesitate()"
+    )
+    try:
+        yield
+    finally:
+        run_sql("DROP FUNCTION hesitate CASCADE")
+
+
+def forget_all(store: SessionStore, done: threading.Event, current: list[int]) -> list[str]:
+    """Erases a subject with one session after another, with its ids; returns why one had to be tried again."""
+    reasons: list[str] = []
+    try:
+        for number in range(MANY_SESSIONS):
+            current[0] = number
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT memadmin_register_session('main', %s, 'user', %s)", [name(number), str(number)])
+            subject = known_subject("user", str(number))
+            with transaction.atomic():
+                fence_subject(subject)
+            reasons += erase(store, number)
+            assert forget_sessions(subject, at_most=10) == forget_keys(subject) == 1
+        # The agents go on after the last one.
+        done.wait(1)
+    finally:
+        done.set()
+        connection.close()
+    return reasons
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", SessionStore.FenceMode.values)
 @pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
 def test_no_row_and_no_id_of_a_forgotten_session_comes_back(agent_tables: None, level: str, mode: str) -> None:
-    store, subject = attach_main_store(mode=mode), make_subject("ada")
-    SessionRecord.objects.bulk_create(
-        [SessionRecord(store=store, session_id=name(n), subject=subject) for n in range(MANY_SESSIONS)]
-    )
-    with transaction.atomic():
-        fence_subject(subject)
-    begun, done = threading.Event(), threading.Event()
-    with ThreadPoolExecutor(2) as threads:
-        writing = threads.submit(asyncio.run, write_until(done, begun, level, MANY_WRITERS, MANY_SESSIONS))
+    """The agents write around the session that is being erased, some with a snapshot from before it was there."""
+    store = attach_main_store(mode=mode)
+    begun, done, current = threading.Event(), threading.Event(), [0]
+
+    def chosen(chance: random.Random) -> int:
+        return min(max(current[0] + chance.choice([-1, 0, 0, 1, 1]), 0), MANY_SESSIONS - 1)
+
+    with hesitation(), ThreadPoolExecutor(2) as threads:
+        writing = threads.submit(asyncio.run, write_until(done, begun, level, MANY_WRITERS, chosen))
         assert begun.wait(60), "the agents never came to write"
-        reasons = threads.submit(erase_all, store, done, MANY_SESSIONS, subject).result()
+        reasons = threads.submit(forget_all, store, done, current).result()
         endings = writing.result()
 
-    assert SessionRecord.objects.filter(is_forgotten=True).count() == SessionRecord.objects.count() == MANY_SESSIONS
+    assert SessionRecord.objects.filter(is_forgotten=True).count() == MANY_SESSIONS
+    assert list(SessionRecord.objects.filter(is_forgotten=False)) == []
     assert value_of("SELECT count(*) FROM agent_messages") == value_of("SELECT count(*) FROM agent_sessions") == 0
+    assert endings["ok"], "nobody wrote, so nothing was tried"
     if mode == "drop":
         assert FenceOutbox.objects.exists(), "no write met the fence, so nothing was tried"
-    assert endings["ok"], "nobody wrote, so nothing was tried"
-    refused = {REFUSED} if mode == "reject" else set()
-    assert refused <= endings.keys(), "no write met the fence, so nothing was tried"
-    expected = {"ok", LOST_RACE} | refused | ({SERIALIZATION_FAILURE} if level != "READ COMMITTED" else set())
+    else:
+        assert endings[REFUSED], "no write met the fence, so nothing was tried"
+    expected = {"ok", REFUSED, LOST_RACE} | ({SERIALIZATION_FAILURE} if level != "READ COMMITTED" else set())
     assert endings.keys() <= expected, endings
     assert not [reason for reason in reasons if "deadlock" in reason]
