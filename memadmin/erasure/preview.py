@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils.timezone import now
 
 from memadmin.erasure.exceptions import OutOfReach
-from memadmin.erasure.scope import Scope
+from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.steps import STEPS, step_named
 from memadmin.erasure.steps.base import Counted
 from sessions_app.models import SessionFinding
@@ -76,18 +76,18 @@ class Preview:
         return cls(holders, list(saved.get("out_of_reach", ())))
 
 
-def preview_erasure(scope: Scope) -> Preview:
+def preview_erasure(scope: SubjectScope) -> Preview:
     """Counts what an erasure would erase now, and changes nothing."""
     return Preview(list(_holders(scope)), out_of_reach(scope))
 
 
-def _holders(scope: Scope) -> Iterator[Holder]:
+def _holders(scope: SubjectScope) -> Iterator[Holder]:
     for step in STEPS:
         for place in step.places(scope):
             yield Holder(step.name, place, step.count(scope, place))
 
 
-def out_of_reach(scope: Scope) -> list[dict[str, Any]]:
+def out_of_reach(scope: SubjectScope) -> list[dict[str, Any]]:
     """Copies that no step reaches. One query."""
     until = (now() + timedelta(days=settings.BACKUP_DAYS)).date().isoformat()
     rows: list[dict[str, Any]] = [{"code": OutOfReach.BACKUPS.value, "place": "", "count": 0, "until": until}]

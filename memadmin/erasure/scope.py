@@ -28,7 +28,7 @@ WHERE r.subject_id = ANY (%s) AND EXISTS (SELECT FROM memadmin_holds_on(r.id, r.
 
 
 @dataclass(frozen=True)
-class Scope:
+class SubjectScope:
     """A subject, the ids of its merged group, and the texts by which the person is known."""
 
     subject: Subject
@@ -74,9 +74,9 @@ class Scope:
         self.__dict__.pop("held_records", None)
 
 
-def scope_of(subject: Subject, texts: list[str] | None = None) -> Scope:
+def scope_of(subject: Subject, texts: list[str] | None = None) -> SubjectScope:
     """The scope of a subject. `texts` are those that the case keeps; otherwise the ids of the group. Two queries."""
     group = subject.group_ids()
     if texts is None:
         texts = list(SubjectAlias.objects.filter(subject_id__in=group).order_by("pk").values_list("key", flat=True))
-    return Scope(subject, group, texts)
+    return SubjectScope(subject, group, texts)

@@ -56,7 +56,7 @@ class AlreadyStarted(WrongState):
         self.args = (f"The erasure of {request} has started and cannot be stopped any more. It can be paused.",)
 
 
-class NotSecondPerson(RequestError):
+class NotSecondApprover(RequestError):
     def __init__(self) -> None:
         super().__init__("You requested this erasure yourself. Another person has to approve it.")
 
@@ -192,14 +192,14 @@ def approve_request(
 ) -> SubjectRequest:
     """Approves as the second person; the erasure starts when the time to cancel is over.
 
-    Raises WrongState, WrongKey, SubjectHeld, and NotSecondPerson or OwnRequest, which are recorded.
+    Raises WrongState, WrongKey, SubjectHeld, and NotSecondApprover or OwnRequest, which are recorded.
     """
     window = settings.CANCEL_WINDOW if window is None else window
     try:
         with transaction.atomic():
             request = locked(request, State.AWAITING, by=by)
             if not is_second_person(request, by):
-                raise NotSecondPerson
+                raise NotSecondApprover
             keys = SubjectAlias.objects.filter(subject_id__in=request.subject.group_ids(), key=typed_key.strip())
             if not keys.exists():
                 raise WrongKey
@@ -217,7 +217,7 @@ def approve_request(
                 starts_at=starts_at,
                 run=run,
             )
-    except (NotSecondPerson, OwnRequest):
+    except (NotSecondApprover, OwnRequest):
         audit.record_alone(
             audit_events.APPROVAL_DENIED, by=by, target=request, subject=request.subject_id, outcome="denied"
         )

@@ -16,7 +16,7 @@ from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.preview import Preview, preview_erasure
 from memadmin.erasure.scan.progress import KEY as SCAN_PROGRESS
 from memadmin.erasure.scan.sessions import erase_strays
-from memadmin.erasure.scope import Scope, scope_of
+from memadmin.erasure.scope import SubjectScope, scope_of
 from memadmin.erasure.steps import STEPS, step_named
 from memadmin.erasure.steps.left_over import left_over
 from memadmin.erasure.suppression.entering import enter, note_entry
@@ -75,7 +75,7 @@ def work(lease: Lease) -> None:
     closing.issue_receipt(lease, request)
 
 
-def erase_and_scan(lease: Lease, request: SubjectRequest, scope: Scope) -> None:
+def erase_and_scan(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> None:
     """Erases until a scan finds nothing that can be erased. Raises Wait as the steps and the scan do."""
     for _ in range(MOST_SCANS):
         # A scan that was interrupted goes on.
@@ -154,7 +154,7 @@ def start(lease: Lease, request: SubjectRequest) -> None:
     request.refresh_from_db()
 
 
-def refuse_held(scope: Scope) -> None:
+def refuse_held(scope: SubjectScope) -> None:
     """Raises NeedsDecision while a hold covers the subject. None can be placed before the caller's transaction ends."""
     try:
         check_deletion(subjects=scope.group)
@@ -164,7 +164,7 @@ def refuse_held(scope: Scope) -> None:
         raise NeedsDecision(sentence) from problem
 
 
-def add_steps(request: SubjectRequest, scope: Scope) -> None:
+def add_steps(request: SubjectRequest, scope: SubjectScope) -> None:
     """Rows of the steps, also of stores that were added since; a step that is done stays done."""
     ErasureStep.objects.bulk_create(
         [
@@ -179,7 +179,7 @@ def add_steps(request: SubjectRequest, scope: Scope) -> None:
 # --- steps ------------------------------------------------------------------------------------------------------------
 
 
-def erase_until_nothing_is_left(lease: Lease, request: SubjectRequest, scope: Scope) -> None:
+def erase_until_nothing_is_left(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> None:
     """Runs all steps, and those again at which rows appeared meanwhile.
 
     Raises Wait while a step cannot be finished, after all others were.
@@ -191,7 +191,7 @@ def erase_until_nothing_is_left(lease: Lease, request: SubjectRequest, scope: Sc
     raise Wait("Agents keep writing to a store without a fence. The erasure continues.", retry_after=RETRY_BUSY)
 
 
-def run_steps(lease: Lease, request: SubjectRequest, scope: Scope) -> None:
+def run_steps(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> None:
     """Every step whose predecessors are finished. Raises Wait in the end if one could not be finished."""
     waits: list[Wait] = []
     for row in ErasureStep.objects.filter(request=request).exclude(state__in=ErasureStep.FINISHED):
@@ -222,7 +222,7 @@ def is_blocked(request: SubjectRequest, row: ErasureStep) -> bool:
     return rows.exclude(state__in=ErasureStep.FINISHED).exists()
 
 
-def run_step(lease: Lease, request: SubjectRequest, row: ErasureStep, scope: Scope) -> None:
+def run_step(lease: Lease, request: SubjectRequest, row: ErasureStep, scope: SubjectScope) -> None:
     step = step_named(row.name)
     scope.look_again()
 
@@ -260,7 +260,7 @@ def run_step(lease: Lease, request: SubjectRequest, row: ErasureStep, scope: Sco
     lease.in_chunks(erase)
 
 
-def open_again(lease: Lease, request: SubjectRequest, scope: Scope) -> bool:
+def open_again(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> bool:
     """Opens the steps at which there are rows that no hold keeps, and those that follow; whether there are any."""
     scope.look_again()
     again = set()

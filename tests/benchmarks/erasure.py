@@ -122,7 +122,7 @@ def add_person(key: str, sessions: int, items: int) -> None:
     from sessions_app.models import SessionRecord
     from tests.builders import make_subject
 
-    values = {"key": key, "sessions": sessions, "items": items, "item": json.dumps(ITEMS[0])}
+    values: dict[str, Any] = {"key": key, "sessions": sessions, "items": items, "item": json.dumps(ITEMS[0])}
     with connection.cursor() as cursor:
         cursor.execute(INSERT_SESSIONS, values)
         cursor.execute(INSERT_ITEMS, values)
@@ -188,6 +188,7 @@ def erase(key: str) -> float:
     request = approved_person(key)
     engine.carry_on(request.run)
     step = ErasureStep.objects.get(request=request, name="sessions")
+    assert step.started_at, "it is not begun"
     assert step.ended_at, "it is not done"
     return float((step.ended_at - step.started_at).total_seconds())
 

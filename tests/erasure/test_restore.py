@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -22,7 +24,7 @@ from sessions_app.models import SessionRecord, SubjectAlias
 from sessions_app.services.sessions import attach_sessions
 from tests.agents import add_items, attach_main_store, run_sql, value_of
 from tests.builders import make_subject
-from tests.erasure.builders import approved
+from tests.erasure.builders import approved, work_off
 from tests.erasure.restoring import dump, restored
 from tests.memories.builders import approved as approved_memory
 from tests.people import person, signed_in
@@ -31,8 +33,8 @@ State = SubjectRequest.State
 
 
 @pytest.fixture
-def ledger(tmp_path: Path, settings: object) -> Ledger:
-    settings.SUPPRESSION_LEDGER = tmp_path / "suppressions.jsonl"  # type: ignore[attr-defined]
+def ledger(tmp_path: Path, settings: Any) -> Iterator[Ledger]:
+    settings.SUPPRESSION_LEDGER = tmp_path / "suppressions.jsonl"
     entering.check_again()
     yield Ledger(tmp_path / "suppressions.jsonl")
     entering.check_again()
@@ -63,7 +65,7 @@ def test_the_drill(agent_tables: None, ledger: Ledger, officer: User, second: Us
     backup = dump()
 
     attach_sessions(SessionRecord.objects.filter(session_id="late"), ada, by=officer)
-    engine.carry_on(approved(ada, by=officer, second=second).run)
+    work_off(approved(ada, by=officer, second=second))
     assert (messages_of("a1"), messages_of("late"), messages_of("b1")) == (0, 0, 2)
     assert "ada-1" not in ledger.path.read_text()
     assert signed_in(officer).get("/sessions/").status_code == 200
@@ -135,18 +137,18 @@ def test_a_ledger_that_was_changed_is_refused(ledger: Ledger, db: None) -> None:
 
 
 def test_an_erasure_does_not_begin_without_its_entry(
-    agent_tables: None, ledger: Ledger, settings: object, officer: User, second: User, tmp_path: Path
+    agent_tables: None, ledger: Ledger, settings: Any, officer: User, second: User, tmp_path: Path
 ) -> None:
     attach_main_store()
     ada = make_subject("ada-1")
     add_items("a1", "one")
     attach_sessions(SessionRecord.objects.filter(session_id="a1"), ada, by=officer)
-    settings.SUPPRESSION_LEDGER = tmp_path / "missing" / "suppressions.jsonl"  # type: ignore[attr-defined]
+    settings.SUPPRESSION_LEDGER = tmp_path / "missing" / "suppressions.jsonl"
     request = approved(ada, by=officer, second=second)
-    run = engine.carry_on(request.run)
+    run = work_off(request)
     assert (run.state, messages_of("a1")) == (Run.State.WAITING, 1)
     assert "suppression ledger cannot be written" in run.reason
-    settings.SUPPRESSION_LEDGER = ledger.path  # type: ignore[attr-defined]
+    settings.SUPPRESSION_LEDGER = ledger.path
     Run.objects.update(retry_at=None)
     engine.carry_on(run)
     assert messages_of("a1") == 0

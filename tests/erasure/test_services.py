@@ -15,7 +15,7 @@ from memadmin.erasure.models import RequestNote, SubjectRequest
 from memadmin.erasure.services import (
     AlreadyStarted,
     NotLater,
-    NotSecondPerson,
+    NotSecondApprover,
     PreviewNeeded,
     SubjectHeld,
     WrongKey,
@@ -76,7 +76,7 @@ def test_nobody_approves_their_own_request(subject: Subject, officer: User, seco
     second_account.email = officer.email = "one@example.com"
     second_account.save(), officer.save()
     for same in (officer, second_account):
-        with pytest.raises(NotSecondPerson):
+        with pytest.raises(NotSecondApprover):
             approve(request, same)
     assert AuditEvent.objects.filter(type="request.approval_denied", outcome="denied").count() == 2
     with pytest.raises(IntegrityError), transaction.atomic():

@@ -28,7 +28,7 @@ from memadmin.erasure.access_copy.keys import unwrapped
 from memadmin.erasure.access_copy.records import LISTINGS, Staff, person, session_row, sessions
 from memadmin.erasure.access_copy.sealed_files import plain_size, unsealed
 from memadmin.erasure.models import AccessCopy, RequestNote
-from memadmin.erasure.scope import Scope, scope_of
+from memadmin.erasure.scope import SubjectScope, scope_of
 from memadmin.runs import engine
 from memadmin.runs.engine import Interrupted, Lease, LeaseLost, Wait
 from memadmin.runs.models import Run
@@ -100,7 +100,7 @@ def build(lease: Lease, copy: AccessCopy) -> None:
 # --- parts ------------------------------------------------------------------------------------------------------------
 
 
-def write_sessions(lease: Lease, copy: AccessCopy, scope: Scope, store: SessionStore) -> None:
+def write_sessions(lease: Lease, copy: AccessCopy, scope: SubjectScope, store: SessionStore) -> None:
     """Writes the parts of a store's sessions after the last one that was done. Raises StoreUnavailable."""
     place = str(store.pk)
     records = scope.records().filter(store=store, erased_at=None).order_by("pk")
@@ -185,7 +185,7 @@ class Digesting:
         self.target.flush()
 
 
-def put_together(lease: Lease, copy: AccessCopy, scope: Scope) -> None:
+def put_together(lease: Lease, copy: AccessCopy, scope: SubjectScope) -> None:
     """Writes the ZIP file, puts it in place and says so in one chunk."""
     built = files.parts_of(copy) / "copy"
     with files.new_sealed_file(built, copy) as sealed:
@@ -231,7 +231,7 @@ Member = tuple[str, int, Iterator[bytes]]
 """Name in the ZIP file, size if it is known, and the content."""
 
 
-def members(run: Run, copy: AccessCopy, scope: Scope) -> Iterator[Member]:
+def members(run: Run, copy: AccessCopy, scope: SubjectScope) -> Iterator[Member]:
     """All files of the copy, the overview first."""
     about = {
         "request": str(copy.request),
@@ -277,7 +277,7 @@ def framed(head: bytes, parts: Iterator[bytes], foot: bytes) -> Iterator[bytes]:
     yield foot
 
 
-def numbered(scope: Scope, keys: Sequence[UUID]) -> Iterator[tuple[int, SessionRecord]]:
+def numbered(scope: SubjectScope, keys: Sequence[UUID]) -> Iterator[tuple[int, SessionRecord]]:
     """Sessions with their numbers, in batches: no cursor stays open."""
     for start in range(0, len(keys), SESSIONS_AT_ONCE):
         batch = sessions(scope).in_bulk(keys[start : start + SESSIONS_AT_ONCE])
@@ -286,7 +286,7 @@ def numbered(scope: Scope, keys: Sequence[UUID]) -> Iterator[tuple[int, SessionR
                 yield start + offset + 1, batch[key]
 
 
-def data(copy: AccessCopy, scope: Scope, keys: Sequence[UUID]) -> Iterator[str]:
+def data(copy: AccessCopy, scope: SubjectScope, keys: Sequence[UUID]) -> Iterator[str]:
     """The ids of the person and all sessions with the names of their files."""
     yield '{"person": ' + writing.json_text(person(scope)) + ',\n"sessions": ['
     for number, record in numbered(scope, keys):
@@ -296,7 +296,9 @@ def data(copy: AccessCopy, scope: Scope, keys: Sequence[UUID]) -> Iterator[str]:
     yield "\n]}\n"
 
 
-def overview(run: Run, copy: AccessCopy, scope: Scope, keys: Sequence[UUID], about: dict[str, Any]) -> Iterator[str]:
+def overview(
+    run: Run, copy: AccessCopy, scope: SubjectScope, keys: Sequence[UUID], about: dict[str, Any]
+) -> Iterator[str]:
     context = {
         "about": about | {"not_included": not_included(run, copy)},
         "person": writing.shown(person(scope)),
@@ -306,7 +308,7 @@ def overview(run: Run, copy: AccessCopy, scope: Scope, keys: Sequence[UUID], abo
     yield from writing.page("A copy of your data", chain([beginning], session_parts(copy, scope, keys)))
 
 
-def session_parts(copy: AccessCopy, scope: Scope, keys: Sequence[UUID]) -> Iterator[str]:
+def session_parts(copy: AccessCopy, scope: SubjectScope, keys: Sequence[UUID]) -> Iterator[str]:
     rows = numbered(scope, keys)
     while batch := list(islice(rows, SESSIONS_AT_ONCE)):
         shown = [shown_session(number, record, copy) for number, record in batch]

@@ -17,7 +17,7 @@ from django.db.models import BooleanField, Case, Q, QuerySet, Value, When
 from memadmin.accounts.purposes import Purpose
 from memadmin.audit.log.types import known
 from memadmin.audit.models import AuditActor, AuditEvent
-from memadmin.erasure.scope import Scope
+from memadmin.erasure.scope import SubjectScope
 from memories_app.models import Evidence, Memory, MemoryVersion, Recall, RecalledMemory, Review, Signal
 from sessions_app.audit_events import RevealReason
 from sessions_app.models import SessionRecord, SubjectAlias
@@ -46,7 +46,7 @@ class Listing:
     name: str
     title: str
     intro: str
-    rows: Callable[[Scope, Staff], Iterator[Row]]
+    rows: Callable[[SubjectScope, Staff], Iterator[Row]]
 
 
 @dataclass
@@ -68,12 +68,12 @@ class Staff:
         return f"staff member {self.numbers[user_id]} ({self._roles[user_id]})"
 
 
-def sessions(scope: Scope) -> QuerySet[SessionRecord]:
+def sessions(scope: SubjectScope) -> QuerySet[SessionRecord]:
     """All sessions in the order of their numbers in the copy."""
     return scope.records().select_related("store").order_by("registered_at", "pk")
 
 
-def person(scope: Scope) -> Row:
+def person(scope: SubjectScope) -> Row:
     """The ids under which the person is known."""
     aliases = SubjectAlias.objects.filter(subject_id__in=scope.group)
     return {
@@ -84,12 +84,7 @@ def person(scope: Scope) -> Row:
 
 def session_row(record: SessionRecord) -> Row:
     return {
-<<<<<<< HEAD
         "session": "" if record.is_forgotten else record.session_id,
-=======
-        # Of an erased session only a digest may be left.
-        "session": "" if record.erased_at else record.session_id,
->>>>>>> e-access
         "place": record.store.name,
         "registered_at": record.registered_at,
         "last_activity_at": record.last_activity_at,
@@ -105,7 +100,7 @@ def session_row(record: SessionRecord) -> Row:
 # --- what was learned, and what came of it ----------------------------------------------------------------------------
 
 
-def memories(scope: Scope, staff: Staff) -> Iterator[Row]:
+def memories(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
     """Every memory about the person, whatever became of it, with versions and evidence. Three queries for a batch."""
     for batch in in_batches(Memory.objects.filter(subject_id__in=scope.group)):
         keys = [memory.pk for memory in batch]
@@ -150,7 +145,7 @@ def memories(scope: Scope, staff: Staff) -> Iterator[Row]:
             }
 
 
-def told_to_agents(scope: Scope, staff: Staff) -> Iterator[Row]:
+def told_to_agents(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
     """What agents were told in runs with the person. Three queries for a batch."""
     about = Q(subject_id__in=scope.group) | Q(subject__isnull=True) & scope.of_sessions()
     for batch in in_batches(said(scope, Recall.objects.filter(about))):
@@ -177,7 +172,7 @@ def told_to_agents(scope: Scope, staff: Staff) -> Iterator[Row]:
             }
 
 
-def statement_told(scope: Scope, row: RecalledMemory, texts: Mapping[tuple[UUID, int], str]) -> str:
+def statement_told(scope: SubjectScope, row: RecalledMemory, texts: Mapping[tuple[UUID, int], str]) -> str:
     """The text of the version that was used."""
     if row.memory is None or row.memory_id is None:
         return "(deleted since)"
@@ -186,7 +181,7 @@ def statement_told(scope: Scope, row: RecalledMemory, texts: Mapping[tuple[UUID,
     return texts.get((row.memory_id, row.version), "") or "(erased since)"
 
 
-def decisions(scope: Scope, staff: Staff) -> Iterator[Row]:
+def decisions(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
     """Decisions about the memories."""
     reviews = Review.objects.filter(memory__subject_id__in=scope.group).select_related("rule")
     for batch in in_batches(reviews):
@@ -203,7 +198,7 @@ def decisions(scope: Scope, staff: Staff) -> Iterator[Row]:
             }
 
 
-def signals(scope: Scope, staff: Staff) -> Iterator[Row]:
+def signals(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
     """Corrections, wishes and ratings."""
     about = Q(subject_id__in=scope.group) | Q(subject__isnull=True) & scope.of_sessions()
     for batch in in_batches(said(scope, Signal.objects.filter(about))):
@@ -219,7 +214,7 @@ def signals(scope: Scope, staff: Staff) -> Iterator[Row]:
             }
 
 
-def who_looked(scope: Scope, staff: Staff) -> Iterator[Row]:
+def who_looked(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
     """Reads by people of the staff, oldest first, as far as the audit log records them."""
     records = list(scope.records().values_list("pk", flat=True))
     memory_ids = list(Memory.objects.filter(subject_id__in=scope.group).values_list("pk", flat=True))
@@ -289,7 +284,7 @@ def in_batches(rows: QuerySet[Any]) -> Iterator[list[Any]]:
         batch = list(rows.filter(pk__gt=batch[-1].pk)[:ROWS_AT_ONCE])
 
 
-def said(scope: Scope, rows: QuerySet[Any]) -> Any:
+def said(scope: SubjectScope, rows: QuerySet[Any]) -> Any:
     """Rows with `is_own`: true unless they are from a session of somebody else."""
     own = Q(record_id__isnull=True, session_id="") | scope.of_sessions()
     return rows.annotate(is_own=Case(When(own, Value(True)), default=Value(False), output_field=BooleanField()))

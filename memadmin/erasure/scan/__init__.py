@@ -20,7 +20,7 @@ from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.scan import files, sessions, tables
 from memadmin.erasure.scan.progress import KEY, Progress, RunProgress
 from memadmin.erasure.scan.variants import Finder
-from memadmin.erasure.scope import Scope
+from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.steps.left_over import left_over
 from memadmin.runs.engine import Lease, Wait
 from sessions_app.stores.base import SessionBusy
@@ -48,7 +48,7 @@ class ScanResult:
         return sum(row["found"] for row in self.places if not row["code"])
 
 
-def scan(lease: Lease, request: SubjectRequest, scope: Scope) -> int:
+def scan(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> int:
     """Searches every place, stores the result with the case, and returns how many rows a new round can erase.
 
     Goes on where an interrupted scan was. Raises Wait while a store does not respond or a table is locked, after all
@@ -97,7 +97,7 @@ def scan_texts(texts: Collection[str], *, keep: Callable[[], object] = lambda: N
     return result_of(progress)
 
 
-def search(scope: Scope, progress: Progress, *, left_out: Collection[str]) -> None:
+def search(scope: SubjectScope, progress: Progress, *, left_out: Collection[str]) -> None:
     finder = Finder(scope.texts)
     if not finder:
         return
@@ -113,7 +113,7 @@ def search(scope: Scope, progress: Progress, *, left_out: Collection[str]) -> No
         raise Wait(f"The store {name} does not respond: the scan waits for it.", retry_after=retry_after)
 
 
-def recount(lease: Lease, request: SubjectRequest, scope: Scope, progress: Progress) -> None:
+def recount(lease: Lease, request: SubjectRequest, scope: SubjectScope, progress: Progress) -> None:
     """Counts what the steps would erase now, without what a hold keeps or a store cannot erase."""
     part = "steps"
     if progress.is_done(part):

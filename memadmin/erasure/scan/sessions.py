@@ -23,7 +23,7 @@ from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.erasure.scan.progress import Progress
 from memadmin.erasure.scan.tables import OwnSessions
 from memadmin.erasure.scan.variants import Finder
-from memadmin.erasure.scope import Scope
+from memadmin.erasure.scope import SubjectScope
 from memadmin.runs.engine import Lease
 from memadmin.runs.models import Run
 from sessions_app.models import SessionRecord, SessionStore
@@ -46,7 +46,7 @@ OIDS = "SELECT to_regclass(%s)::oid, to_regclass(%s)::oid"
 class Owners:
     """Answers which sessions of a store are the person's."""
 
-    scope: Scope
+    scope: SubjectScope
     store: SessionStore
     finder: Finder
 
@@ -90,7 +90,7 @@ class Owners:
         return self.finder.finds(session_id)
 
 
-def agents_tables(scope: Scope, finder: Finder) -> dict[int, OwnSessions]:
+def agents_tables(scope: SubjectScope, finder: Finder) -> dict[int, OwnSessions]:
     """The agents' tables in our own database, by their oid."""
     found = {}
     for store in stores_here():
@@ -114,7 +114,7 @@ def is_here(store: SessionStore) -> bool:
 
 
 def search_stores(
-    scope: Scope, finder: Finder, progress: Progress, *, left_out: Collection[str]
+    scope: SubjectScope, finder: Finder, progress: Progress, *, left_out: Collection[str]
 ) -> dict[str, StoreUnavailable]:
     """Searches every store that is not done; returns those that do not respond, with their problems."""
     away: dict[str, StoreUnavailable] = {}
@@ -134,7 +134,7 @@ def search_stores(
     return away
 
 
-def search_store(store: SessionStore, scope: Scope, finder: Finder, progress: Progress, part: str) -> None:
+def search_store(store: SessionStore, scope: SubjectScope, finder: Finder, progress: Progress, part: str) -> None:
     backend, owners = backend_for(store), Owners(scope, store, finder)
     may_erase = Capability.ERASE_SESSIONS in backend.capabilities
     at = progress.begin(part)
@@ -186,7 +186,7 @@ def session_pages(store: SessionStore, cursor: str) -> Iterator[tuple[list[str],
             records = records.filter(session_id__gt=page_ids[-1])
 
 
-def erase_strays(lease: Lease, request: SubjectRequest, scope: Scope) -> None:
+def erase_strays(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> None:
     """Erases sessions that are the person's and that no record leads to, as `Sessions` erases the others.
 
     Raises StoreUnavailable, and what the lease raises.

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 
 from memadmin.erasure.models import ErasureStep
-from memadmin.erasure.scope import Scope
+from memadmin.erasure.scope import SubjectScope
 from sessions_app.services.deletion_guards import DeletionRefused, refusals_explained
 
 
@@ -54,15 +54,15 @@ class Step:
     after: ClassVar[Sequence[str]] = ()
     """Names of steps that must be finished before."""
 
-    def places(self, scope: Scope) -> list[str]:
+    def places(self, scope: SubjectScope) -> list[str]:
         """Names of the stores at which it works, or one empty name for memadmin's own tables."""
         return [""]
 
-    def count(self, scope: Scope, place: str) -> Counted:
+    def count(self, scope: SubjectScope, place: str) -> Counted:
         """What the run would erase now. Never raises for a store that does not respond: it is the `problem`."""
         raise NotImplementedError
 
-    def erase_some(self, scope: Scope, step: ErasureStep, *, at_most: int) -> Done:
+    def erase_some(self, scope: SubjectScope, step: ErasureStep, *, at_most: int) -> Done:
         """Erases at most so many rows after the step's cursor, in the caller's transaction.
 
         Raises StoreUnavailable with nothing changed.
@@ -73,27 +73,27 @@ class Step:
 class RowStep(Step):
     """A step for rows of one of our own tables."""
 
-    def rows(self, scope: Scope) -> QuerySet[Any]:
+    def rows(self, scope: SubjectScope) -> QuerySet[Any]:
         """The rows that go. Those that were erased are no longer among them."""
         raise NotImplementedError
 
-    def held_q(self, scope: Scope) -> Q | None:
+    def held_q(self, scope: SubjectScope) -> Q | None:
         """Condition of rows that go with a session, and stay with a held one; None if no hold keeps them."""
         return None
 
-    def details(self, scope: Scope) -> Mapping[str, int]:
+    def details(self, scope: SubjectScope) -> Mapping[str, int]:
         return {}
 
-    def erase_rows(self, scope: Scope, rows: QuerySet[Any]) -> None:
+    def erase_rows(self, scope: SubjectScope, rows: QuerySet[Any]) -> None:
         """Erases these rows, which are few."""
         rows.delete()
 
-    def count(self, scope: Scope, place: str) -> Counted:
+    def count(self, scope: SubjectScope, place: str) -> Counted:
         held_q = self.held_q(scope) if scope.held_records else None
         held = 0 if held_q is None else self.rows(scope).filter(held_q).distinct().count()
         return Counted(self.rows(scope).count(), held=held, details=self.details(scope))
 
-    def erase_some(self, scope: Scope, step: ErasureStep, *, at_most: int) -> Done:
+    def erase_some(self, scope: SubjectScope, step: ErasureStep, *, at_most: int) -> Done:
         rows = self.rows(scope)
         later = rows.filter(pk__gt=step.cursor) if step.cursor else rows
         keys = list(later.order_by("pk").values_list("pk", flat=True)[:at_most])
@@ -113,6 +113,6 @@ class RowStep(Step):
                     done.held += 1
         return done
 
-    def _erase(self, scope: Scope, model: type[Model], keys: list[Any]) -> None:
+    def _erase(self, scope: SubjectScope, model: type[Model], keys: list[Any]) -> None:
         with refusals_explained(), transaction.atomic():
             self.erase_rows(scope, model._default_manager.filter(pk__in=keys))

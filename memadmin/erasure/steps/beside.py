@@ -15,7 +15,7 @@ from memadmin.audit.log import erasing as audit_erasing
 from memadmin.audit.models import AuditDetail
 from memadmin.erasure.exceptions import Left
 from memadmin.erasure.models import ErasureStep
-from memadmin.erasure.scope import Scope
+from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.steps.base import Counted, Done, RowStep, Step
 from memadmin.runs.services import cancel_run
 from memories_app.models import Memory
@@ -39,7 +39,7 @@ class Findings(RowStep):
     what_happens = "Deleted."
     after = ("sessions",)
 
-    def rows(self, scope: Scope) -> QuerySet[SessionFinding]:
+    def rows(self, scope: SubjectScope) -> QuerySet[SessionFinding]:
         return SessionFinding.objects.filter(record_id__in=scope.records().values("id"))
 
 
@@ -48,7 +48,7 @@ class Searches(RowStep):
     title = "Searches for the person's ids"
     what_happens = "Deleted."
 
-    def rows(self, scope: Scope) -> QuerySet[TextSearch]:
+    def rows(self, scope: SubjectScope) -> QuerySet[TextSearch]:
         named = [Q(text__icontains=text) for text in scope.texts]
         return TextSearch.objects.filter(reduce(or_, named)) if named else TextSearch.objects.none()
 
@@ -61,11 +61,11 @@ class Redactions(RowStep):
     what_happens = "Cancelled if unfinished; ids and texts are deleted."
     after = ("sessions",)
 
-    def rows(self, scope: Scope) -> QuerySet[Redaction]:
+    def rows(self, scope: SubjectScope) -> QuerySet[Redaction]:
         about = Q(subject_id__in=scope.group) | Q(record_id__in=scope.records().values("id"))
         return Redaction.objects.filter(about).exclude(session_id="", item_mark="", text="", ended_at__isnull=False)
 
-    def erase_rows(self, scope: Scope, rows: QuerySet[Any]) -> None:
+    def erase_rows(self, scope: SubjectScope, rows: QuerySet[Any]) -> None:
         for redaction in rows.select_related("run"):
             if not redaction.run.is_finished:
                 cancel_run(redaction.run)
@@ -80,11 +80,11 @@ class Grants(RowStep):
     what_happens = "Ticket, explanation and review note are deleted; who read stays in the audit log."
     after = ("sessions",)
 
-    def rows(self, scope: Scope) -> QuerySet[ContentGrant]:
+    def rows(self, scope: SubjectScope) -> QuerySet[ContentGrant]:
         ours = GrantedSession.objects.filter(record_id__in=scope.records().values("id")).values("grant")
         return ContentGrant.objects.filter(pk__in=ours).exclude(ticket="", explanation="", review_note="")
 
-    def erase_rows(self, scope: Scope, rows: QuerySet[Any]) -> None:
+    def erase_rows(self, scope: SubjectScope, rows: QuerySet[Any]) -> None:
         rows.update(ticket="", explanation="", review_note="")
 
 
@@ -94,7 +94,7 @@ class AdminLog(RowStep):
     what_happens = "Deleted; the audit log has the same changes."
     after = ("sessions",)
 
-    def rows(self, scope: Scope) -> QuerySet[LogEntry]:
+    def rows(self, scope: SubjectScope) -> QuerySet[LogEntry]:
         about = Q(content_type=type_of(Subject), object_id__in=[str(each) for each in scope.group])
         for model, rows in (
             (SessionRecord, scope.records()),
@@ -121,13 +121,13 @@ class Identity(Step):
         *("shared_memories", "distillations", "memories", "access_copies"),
     )
 
-    def count(self, scope: Scope, place: str) -> Counted:
+    def count(self, scope: SubjectScope, place: str) -> Counted:
         keys = SubjectAlias.objects.filter(subject_id__in=scope.group).count()
         sessions = scope.records().filter(is_forgotten=False).count()
         held = len(scope.held_records)
         return Counted(keys + sessions, held=keys + held if held else 0)
 
-    def erase_some(self, scope: Scope, step: ErasureStep, *, at_most: int) -> Done:
+    def erase_some(self, scope: SubjectScope, step: ErasureStep, *, at_most: int) -> Done:
         # Also a session that was erased, or begun, before it was held keeps its id. The chunk keeps further holds out.
         scope.look_again()
         sessions = forget_sessions(scope.subject, at_most=at_most, keep=scope.held_records)
@@ -141,7 +141,7 @@ class Identity(Step):
             return Done(passed=keys, erased=keys)
         return Done(exceptions=self.not_erased(scope, step))
 
-    def not_erased(self, scope: Scope, step: ErasureStep) -> dict[str, int]:
+    def not_erased(self, scope: SubjectScope, step: ErasureStep) -> dict[str, int]:
         """Sessions whose items stay in their store, and that keep their ids with them: their number by the reason."""
         left: dict[str, int] = {}
         records = scope.records().filter(erased_at=None).exclude(pk__in=scope.held_records)
@@ -166,10 +166,10 @@ class AuditDetails(RowStep):
     # Last, because each change of a governed row writes details. Finds them by our own ids, which stay.
     after = ("identity",)
 
-    def rows(self, scope: Scope) -> QuerySet[AuditDetail]:
+    def rows(self, scope: SubjectScope) -> QuerySet[AuditDetail]:
         about = Q(event__subject_ref__in=scope.group) | Q(event__object_ref__in=scope.records().values("id"))
         # What happens to the case itself has no personal data, and goes on being recorded.
         return AuditDetail.objects.filter(about).exclude(event__object_kind="erasure.subjectrequest")
 
-    def erase_rows(self, scope: Scope, rows: QuerySet[Any]) -> None:
+    def erase_rows(self, scope: SubjectScope, rows: QuerySet[Any]) -> None:
         audit_erasing.erase_details_of([detail.pk for detail in rows.only("pk")], subject=scope.subject.pk)

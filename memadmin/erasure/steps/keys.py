@@ -5,7 +5,7 @@ from __future__ import annotations
 from memadmin.client.subject_keys import SubjectKeyDestroyed, SubjectKeysUnavailable
 from memadmin.client.subjects import Subject as SubjectInHost
 from memadmin.erasure.models import ErasureStep
-from memadmin.erasure.scope import Scope
+from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.steps.base import Counted, Done, Step
 from sessions_app.encryption.subject_keys import key_folder
 from sessions_app.models import SubjectAlias
@@ -20,14 +20,14 @@ class Keys(Step):
     what_happens = "Destroyed: copies of these sessions, as in backups, cannot be read any more."
     after = ("sessions",)
 
-    def count(self, scope: Scope, place: str) -> Counted:
+    def count(self, scope: SubjectScope, place: str) -> Counted:
         try:
             keys = keys_of(scope)
         except SubjectKeysUnavailable:
             return Counted(0, problem="The folder of the keys cannot be read, so this is not counted.")
         return Counted(keys, held=keys if scope.held_records else 0)
 
-    def erase_some(self, scope: Scope, step: ErasureStep, *, at_most: int) -> Done:
+    def erase_some(self, scope: SubjectScope, step: ErasureStep, *, at_most: int) -> Done:
         try:
             destroyed = destroy_subject_keys(scope.subject)
         except DeletionRefused:
@@ -37,7 +37,7 @@ class Keys(Step):
         return Done(passed=destroyed, erased=destroyed)
 
 
-def keys_of(scope: Scope) -> int:
+def keys_of(scope: SubjectScope) -> int:
     """Number of keys that were not destroyed. Raises SubjectKeysUnavailable."""
     folder = key_folder()
     if folder is None:

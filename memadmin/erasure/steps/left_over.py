@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from memadmin.erasure.models import ErasureStep
-from memadmin.erasure.scope import Scope
+from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.steps import step_named
 from memadmin.retention.models import LegalHold
 from memadmin.runs.engine import Wait
 
 
-def left_over(scope: Scope, row: ErasureStep) -> int:
+def left_over(scope: SubjectScope, row: ErasureStep) -> int:
     """Rows at a finished step that no hold keeps, and that the step could erase. Raises Wait if nobody can tell."""
     counted = step_named(row.name).count(scope, row.place)
     if counted.problem:

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 
-from memadmin.erasure.scope import Scope
+from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.steps.base import RowStep
 from memories_app.models import Distillation, Evidence, Memory, MemoryVersion, Recall, RecalledMemory, Review, Signal
 from sessions_app.services.deletion_guards import check_deletion
 
 
-def of_memories(scope: Scope) -> Q:
+def of_memories(scope: SubjectScope) -> Q:
     """Condition of rows that belong to a memory about the person."""
     return Q(memory__subject_id__in=scope.group)
 
@@ -30,14 +30,14 @@ class SharedMemories(RowStep):
     what_happens = "Quotes are deleted. A memory without other evidence is deleted, another is reviewed again."
     after = ("sessions",)
 
-    def rows(self, scope: Scope) -> QuerySet[Memory]:
+    def rows(self, scope: SubjectScope) -> QuerySet[Memory]:
         sources = Evidence.objects.filter(scope.of_sessions()).values("memory")
         return Memory.objects.filter(pk__in=sources).exclude(pk__in=Memory.objects.filter(subject_id__in=scope.group))
 
-    def held_q(self, scope: Scope) -> Q:
+    def held_q(self, scope: SubjectScope) -> Q:
         return Q(evidence__record_id__in=scope.held_records)
 
-    def erase_rows(self, scope: Scope, rows: QuerySet[Any]) -> None:
+    def erase_rows(self, scope: SubjectScope, rows: QuerySet[Any]) -> None:
         keys = list(rows.values_list("pk", flat=True))
         Evidence.objects.filter(scope.of_sessions(), memory__in=keys).delete()
         shared = Memory.objects.filter(pk__in=keys)
@@ -53,7 +53,7 @@ class OfMemories(RowStep):
 
     after: ClassVar[Sequence[str]] = ("sessions",)
 
-    def held_q(self, scope: Scope) -> Q:
+    def held_q(self, scope: SubjectScope) -> Q:
         return Q(memory__evidence__record_id__in=scope.held_records)
 
 
@@ -65,7 +65,7 @@ class Quotes(OfMemories):
     # The triggers of holds find the sessions of a memory by its evidence.
     after = ("sessions", "reviews", "versions")
 
-    def rows(self, scope: Scope) -> QuerySet[Evidence]:
+    def rows(self, scope: SubjectScope) -> QuerySet[Evidence]:
         return Evidence.objects.filter(of_memories(scope))
 
 
@@ -74,7 +74,7 @@ class Versions(OfMemories):
     title = "Versions of memories"
     what_happens = "Deleted."
 
-    def rows(self, scope: Scope) -> QuerySet[MemoryVersion]:
+    def rows(self, scope: SubjectScope) -> QuerySet[MemoryVersion]:
         return MemoryVersion.objects.filter(of_memories(scope))
 
 
@@ -83,10 +83,10 @@ class Decisions(OfMemories):
     title = "Decisions of reviewers"
     what_happens = "Deleted with the memory."
 
-    def rows(self, scope: Scope) -> QuerySet[Review]:
+    def rows(self, scope: SubjectScope) -> QuerySet[Review]:
         return Review.objects.filter(of_memories(scope))
 
-    def erase_rows(self, scope: Scope, rows: QuerySet[Any]) -> None:
+    def erase_rows(self, scope: SubjectScope, rows: QuerySet[Any]) -> None:
         # No trigger of holds is on this table.
         sources = Evidence.objects.filter(memory__in=rows.values("memory"), record_id__isnull=False)
         check_deletion(records={quote.record_id for quote in sources.only("record_id") if quote.record_id})
@@ -99,13 +99,13 @@ class Recalls(RowStep):
     what_happens = "Deleted."
     after = ("sessions",)
 
-    def rows(self, scope: Scope) -> QuerySet[Recall]:
+    def rows(self, scope: SubjectScope) -> QuerySet[Recall]:
         return Recall.objects.filter(Q(subject_id__in=scope.group) | scope.of_sessions())
 
-    def held_q(self, scope: Scope) -> Q:
+    def held_q(self, scope: SubjectScope) -> Q:
         return Q(record_id__in=scope.held_records)
 
-    def erase_rows(self, scope: Scope, rows: QuerySet[Any]) -> None:
+    def erase_rows(self, scope: SubjectScope, rows: QuerySet[Any]) -> None:
         RecalledMemory.objects.filter(recall__in=list(rows.values_list("pk", flat=True))).delete()
         rows.delete()
 
@@ -116,10 +116,10 @@ class Signals(RowStep):
     what_happens = "Deleted."
     after = ("sessions", "evidence")
 
-    def rows(self, scope: Scope) -> QuerySet[Signal]:
+    def rows(self, scope: SubjectScope) -> QuerySet[Signal]:
         return Signal.objects.filter(Q(subject_id__in=scope.group) | scope.of_sessions())
 
-    def held_q(self, scope: Scope) -> Q:
+    def held_q(self, scope: SubjectScope) -> Q:
         return Q(record_id__in=scope.held_records)
 
 
@@ -129,7 +129,7 @@ class Distillations(RowStep):
     what_happens = "Deleted."
     after = ("sessions",)
 
-    def rows(self, scope: Scope) -> QuerySet[Distillation]:
+    def rows(self, scope: SubjectScope) -> QuerySet[Distillation]:
         return Distillation.objects.filter(record_id__in=scope.records().values("id"))
 
 
@@ -139,13 +139,13 @@ class Memories(RowStep):
     what_happens = "Deleted, with their vectors."
     after = ("recalls", "signals", "reviews", "versions", "evidence")
 
-    def rows(self, scope: Scope) -> QuerySet[Memory]:
+    def rows(self, scope: SubjectScope) -> QuerySet[Memory]:
         return Memory.objects.filter(subject_id__in=scope.group)
 
-    def held_q(self, scope: Scope) -> Q:
+    def held_q(self, scope: SubjectScope) -> Q:
         return Q(evidence__record_id__in=scope.held_records)
 
-    def details(self, scope: Scope) -> Mapping[str, int]:
+    def details(self, scope: SubjectScope) -> Mapping[str, int]:
         counts = self.rows(scope).order_by().values_list("status").annotate(count=Count("pk"))
         with_vector = self.rows(scope).filter(embedding__isnull=False).count()
         return dict(counts) | ({"vectors": with_vector} if with_vector else {})

@@ -8,7 +8,7 @@ from django.utils.timezone import now
 
 from memadmin.erasure.exceptions import Left
 from memadmin.erasure.models import ErasureStep
-from memadmin.erasure.scope import Scope
+from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.steps.base import Counted, Done, Step
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.models.querysets import SessionRecordQuerySet
@@ -27,17 +27,17 @@ class Sessions(Step):
     title = "Sessions"
     what_happens = "Items are deleted; the session cannot be written again."
 
-    def places(self, scope: Scope) -> list[str]:
+    def places(self, scope: SubjectScope) -> list[str]:
         return sorted(
             SessionStore.objects.filter(pk__in=self.records(scope).values("store")).values_list("name", flat=True)
         )
 
-    def records(self, scope: Scope, place: str = "") -> SessionRecordQuerySet:
+    def records(self, scope: SubjectScope, place: str = "") -> SessionRecordQuerySet:
         """Sessions of the scope whose ids are still known, also those that were erased in part."""
         known = scope.records().filter(is_forgotten=False)
         return known.filter(store__name=place) if place else known
 
-    def count(self, scope: Scope, place: str) -> Counted:
+    def count(self, scope: SubjectScope, place: str) -> Counted:
         backend = backend_for(SessionStore.objects.get(name=place))
         details = {"sessions": 0, "encrypted": 0, "expired": 0}
         rows = held = 0
@@ -56,7 +56,7 @@ class Sessions(Step):
             return Counted(rows, held, details, problem="The store does not respond, so this is not counted.")
         return Counted(rows, held, details, exceptions={} if can_erase else {Left.CANNOT_ERASE.value: rows})
 
-    def erase_some(self, scope: Scope, step: ErasureStep, *, at_most: int) -> Done:
+    def erase_some(self, scope: SubjectScope, step: ErasureStep, *, at_most: int) -> Done:
         store = SessionStore.objects.get(name=step.place)
         backend = backend_for(store)
         done = Done(cursor=step.cursor)

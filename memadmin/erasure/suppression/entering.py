@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db.models import Max
 
 from memadmin.erasure.models import SubjectRequest, SuppressionEntry
-from memadmin.erasure.scope import Scope
+from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.suppression.ledger import (
     Entry,
     LedgerError,
@@ -22,7 +22,7 @@ CHECK_SECONDS = 30
 """A database that is replaced under a running console is noticed after this time."""
 
 
-def enter(request: SubjectRequest, scope: Scope) -> Entry | None:
+def enter(request: SubjectRequest, scope: SubjectScope) -> Entry | None:
     """Writes an erasure to the ledger; None without a ledger. Safe to repeat. Raises LedgerError."""
     ledger = own_ledger()
     if ledger is None:

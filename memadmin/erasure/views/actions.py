@@ -23,7 +23,7 @@ from memadmin.web.requests import OperatorRequest
 
 CONTROL = "runs.control_run"
 
-FORBIDDEN = (services.NotSecondPerson, services.OwnRequest)
+FORBIDDEN = (services.NotSecondApprover, services.OwnRequest)
 
 INVALID = (services.WrongKey, services.NotLater)
 FIELDS: dict[type[Exception], str] = {services.WrongKey: "typed_key", services.NotLater: "until"}
