@@ -23,7 +23,7 @@ def programs() -> Path:
 
 def dump() -> bytes:
     """What `pg_dump` writes about the test database."""
-    command = [programs() / "pg_dump", "--dbname", _address_of(connection.settings_dict["NAME"])]
+    command: list[str | Path] = [programs() / "pg_dump", "--dbname", _address_of(connection.settings_dict["NAME"])]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
 
 
@@ -36,7 +36,7 @@ def restored(backup: bytes) -> Iterator[None]:
     with closing(connect_to("postgres")) as server:
         server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
         server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        command = [folder / "psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--dbname", _address_of(name)]
+        command: list[str | Path] = [folder / "psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--dbname", _address_of(name)]
         subprocess.run(command, check=True, input=backup, stdout=subprocess.DEVNULL)
         connection.settings_dict["NAME"] = name
         try:

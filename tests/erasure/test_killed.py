@@ -75,7 +75,8 @@ def test_killed_at_every_point_it_is_finished_with_exact_counts(
         if items_of("person") < 2 * ITEMS:
             assert request.is_started
             assert str(request.id) in ledger.read_text()
-        run = Run.objects.get(pk=request.run_id)
+        assert request.run
+        run = Run.objects.get(pk=request.run.pk)
         point, committed = (point + 1 if run.chunk_at == committed else 1), run.chunk_at
     work_off(request)
     assert request.state == SubjectRequest.State.SCANNING

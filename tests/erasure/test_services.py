@@ -74,7 +74,8 @@ def test_nobody_approves_their_own_request(subject: Subject, officer: User, seco
     request = awaiting(subject, by=officer)
     second_account = person("compliance", "support")
     second_account.email = officer.email = "one@example.com"
-    second_account.save(), officer.save()
+    for account in (second_account, officer):
+        account.save()
     for same in (officer, second_account):
         with pytest.raises(NotSecondApprover):
             approve(request, same)
@@ -97,6 +98,7 @@ def test_it_starts_when_the_time_to_cancel_is_over(subject: Subject, officer: Us
     request = approve(awaiting(subject, by=officer), second)
     assert request.run is not None
     assert not engine.is_due(request.run)
+    assert request.starts_at
     assert request.starts_at - now() > timedelta(hours=3)
     cancelled = services.cancel_request(request, note="wrong person", by=officer)
     assert (cancelled.state, cancelled.locators.tobytes() if isinstance(cancelled.locators, memoryview) else b"") == (

@@ -10,22 +10,26 @@ class Eraser(StrEnum):
 
     # Steps of an erasure request.
     SESSIONS = "sessions"
+    SUBJECT_KEYS = "subject_keys"
     MEMORIES = "memories"
+    SHARED_MEMORIES = "shared_memories"
+    VERSIONS = "versions"
+    REVIEWS = "reviews"
+    DISTILLATIONS = "distillations"
     EVIDENCE = "evidence"
     SIGNALS = "signals"
     RECALLS = "recalls"
     SEARCHES = "searches"
     REDACTIONS = "redactions"
     FINDINGS = "findings"
-    FENCE_OUTBOX = "fence_outbox"
     ADMIN_LOG = "admin_log"
     AUDIT_DETAILS = "audit_details"
     GRANTS = "grants"
     ACCESS_COPIES = "access_copies"
-    KEY_DESTRUCTION = "key_destruction"
     IDENTITY = "identity"
 
     # Everything else.
+    CLOSING = "closing"
     REDACTION = "redaction"
     ACCOUNT = "account"
     NAME_IN_LOG = "name_in_log"
@@ -43,39 +47,46 @@ class Eraser(StrEnum):
 
 STEPS = (
     Eraser.SESSIONS,
-    Eraser.MEMORIES,
+    Eraser.SUBJECT_KEYS,
+    Eraser.FINDINGS,
+    Eraser.SHARED_MEMORIES,
+    Eraser.RECALLS,
+    Eraser.REVIEWS,
+    Eraser.VERSIONS,
     Eraser.EVIDENCE,
     Eraser.SIGNALS,
-    Eraser.RECALLS,
+    Eraser.DISTILLATIONS,
+    Eraser.MEMORIES,
+    Eraser.ACCESS_COPIES,
     Eraser.SEARCHES,
     Eraser.REDACTIONS,
-    Eraser.FINDINGS,
-    Eraser.FENCE_OUTBOX,
-    Eraser.ADMIN_LOG,
-    Eraser.AUDIT_DETAILS,
     Eraser.GRANTS,
-    Eraser.ACCESS_COPIES,
-    Eraser.KEY_DESTRUCTION,
+    Eraser.ADMIN_LOG,
     Eraser.IDENTITY,
+    Eraser.AUDIT_DETAILS,
 )
 """Erasers that are steps of an erasure request."""
 
 LABELS = {
     Eraser.SESSIONS: "erasure of sessions",
+    Eraser.SUBJECT_KEYS: "destruction of the subject's key",
     Eraser.MEMORIES: "erasure of memories",
+    Eraser.SHARED_MEMORIES: "erasure from shared memories",
+    Eraser.VERSIONS: "erasure of versions of memories",
+    Eraser.REVIEWS: "erasure of decisions",
+    Eraser.DISTILLATIONS: "erasure of records of learning",
     Eraser.EVIDENCE: "erasure of evidence",
     Eraser.SIGNALS: "erasure of signals",
     Eraser.RECALLS: "erasure of recalls",
     Eraser.SEARCHES: "erasure of searches",
     Eraser.REDACTIONS: "erasure of redactions",
     Eraser.FINDINGS: "erasure of findings",
-    Eraser.FENCE_OUTBOX: "erasure of the fence outbox",
     Eraser.ADMIN_LOG: "erasure of the admin log",
     Eraser.AUDIT_DETAILS: "erasure of audit details",
     Eraser.GRANTS: "erasure of grants' texts",
     Eraser.ACCESS_COPIES: "erasure of access copies",
-    Eraser.KEY_DESTRUCTION: "destruction of the subject's key",
     Eraser.IDENTITY: "erasure of the identity (last step)",
+    Eraser.CLOSING: "end of the request",
     Eraser.REDACTION: "redaction",
     Eraser.ACCOUNT: "account deletion",
     Eraser.NAME_IN_LOG: "erasure of a name in the log",

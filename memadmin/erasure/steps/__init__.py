@@ -29,16 +29,20 @@ class WrongGraph(Exception):
 
 
 def in_order(steps: Iterable[Step]) -> list[Step]:
-    """The steps, each after those that it needs; otherwise as given. Raises WrongGraph."""
+    """The steps, each after those that it needs, and otherwise as given. Raises WrongGraph."""
     by_name = {step.name: step for step in steps}
     unknown = {name for step in by_name.values() for name in step.after} - set(by_name)
     if unknown:
         raise WrongGraph(f"There is no step {', '.join(sorted(unknown))}.")
     try:
-        names = TopologicalSorter({name: step.after for name, step in by_name.items()}).static_order()
-        return [by_name[name] for name in names]
+        TopologicalSorter({name: step.after for name, step in by_name.items()}).prepare()
     except CycleError as problem:
         raise WrongGraph(f"These steps need one another: {', '.join(problem.args[1])}.") from problem
+    ordered: dict[str, Step] = {}
+    while len(ordered) < len(by_name):
+        free = next(step for step in by_name.values() if step.name not in ordered and set(step.after) <= set(ordered))
+        ordered[free.name] = free
+    return list(ordered.values())
 
 
 STEPS = in_order(

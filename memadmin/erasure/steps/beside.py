@@ -29,6 +29,7 @@ from sessions_app.models import (
     TextSearch,
 )
 from sessions_app.services.erasing_subjects import forget_keys, forget_sessions
+from sessions_app.services.outbox import drain_outbox
 from sessions_app.stores.base import Capability
 from sessions_app.stores.kinds import can
 
@@ -128,6 +129,8 @@ class Identity(Step):
         return Counted(keys + sessions, held=keys + held if held else 0)
 
     def erase_some(self, scope: SubjectScope, step: ErasureStep, *, at_most: int) -> Done:
+        # Notes of the fences name sessions by their ids until they are in the log.
+        drain_outbox()
         # Also a session that was erased, or begun, before it was held keeps its id. The chunk keeps further holds out.
         scope.look_again()
         sessions = forget_sessions(scope.subject, at_most=at_most, keep=scope.held_records)
