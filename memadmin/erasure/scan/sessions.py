@@ -24,7 +24,7 @@ from memadmin.erasure.scan.progress import Progress
 from memadmin.erasure.scan.tables import OwnSessions
 from memadmin.erasure.scan.variants import Finder
 from memadmin.erasure.scope import Scope
-from memadmin.runs.engine import Lease
+from memadmin.runs.engine import Lease, NeedsDecision
 from memadmin.runs.models import Run
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.patterns import Pattern
@@ -40,6 +40,12 @@ UNCAPPED = 10**12
 
 OIDS = "SELECT to_regclass(%s)::oid, to_regclass(%s)::oid"
 
+FORGOTTEN = """
+SELECT wanted FROM unnest(%s::text[]) AS wanted
+JOIN sessions_app_sessionrecord AS r ON r.store_id = %s AND r.session_id = memadmin_session_digest(%s, wanted)
+WHERE r.is_forgotten AND r.subject_id = ANY (%s::uuid[])
+"""
+
 
 @dataclass
 class Owners:
@@ -53,7 +59,7 @@ class Owners:
         self._patterns = [Pattern.parse(row.pattern) for row in self.store.patterns.all()]
 
     def split(self, session_ids: Sequence[str]) -> tuple[set[str], set[str]]:
-        """Those on record as the person's, and those that should be: the steps do not know them. One query."""
+        """Those on record as the person's, and those that should be: the steps do not know them. Two queries."""
         subjects = dict(
             SessionRecord.objects.filter(store=self.store, session_id__in=session_ids).values_list(
                 "session_id", "subject_id"
@@ -62,7 +68,13 @@ class Owners:
         group = set(self.scope.group)
         recorded = {session_id for session_id, subject_id in subjects.items() if subject_id in group}
         stray = {each for each in session_ids if subjects.get(each) is None and self.names_person(each)}
-        return recorded, stray
+        return recorded, stray | self.forgotten(session_ids)
+
+    def forgotten(self, session_ids: Sequence[str]) -> set[str]:
+        """Those that were the person's, and are known by their digests alone: an agent has written to them again."""
+        with connection.cursor() as cursor:
+            cursor.execute(FORGOTTEN, [list(session_ids), self.store.pk, self.store.pk, self.scope.group])
+            return {session_id for (session_id,) in cursor.fetchall()}
 
     def are_own(self, session_ids: Sequence[str]) -> set[str]:
         recorded, stray = self.split(session_ids)
@@ -193,7 +205,11 @@ def erase_stray(lease: Lease, request: SubjectRequest, store: SessionStore, sess
 
     def erase(run: Run, at_most: int) -> int:
         record = SessionRecord.objects.filter(store=store, session_id=session_id).first()
-        check_deletion(records=[record.pk] if record else [], subjects=[request.subject_id])
+        try:
+            check_deletion(records=[record.pk] if record else [], subjects=[request.subject_id])
+        except DeletionRefused as problem:
+            sentence = "A legal hold keeps data that came back. Resume this run when it is released."
+            raise NeedsDecision(sentence) from problem
         deleted = backend.delete_some(session_id, at_most=at_most)
         if deleted.count:
             audit.record(
