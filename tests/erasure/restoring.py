@@ -36,7 +36,15 @@ def restored(backup: bytes) -> Iterator[None]:
     with closing(connect_to("postgres")) as server:
         server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
         server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        command: list[str | Path] = [folder / "psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--dbname", _address_of(name)]
+        command: list[str | Path] = [
+            folder / "psql",
+            "--no-psqlrc",
+            "--quiet",
+            "--set",
+            "ON_ERROR_STOP=1",
+            "--dbname",
+            _address_of(name),
+        ]
         subprocess.run(command, check=True, input=backup, stdout=subprocess.DEVNULL)
         connection.settings_dict["NAME"] = name
         try:

@@ -89,7 +89,7 @@ def test_every_place_is_on_exactly_one_page(officer: Client) -> None:
         ({"kind": "any", "name": "audit_"}, {"audit_detail", "audit_actor"}),
         ({"kind": "secret", "name": "mfa"}, {"mfa_authenticator"}),
         ({"kind": "none", "place": "jobs", "name": "work_on_run"}, {"memadmin.runs.jobs.work_on_run"}),
-        ({"erased_by": "subject_keys"}, {"sessions_app_fenceoutbox"}),
+        ({"erased_by": "admin_log"}, {"django_admin_log"}),
         ({"erased_by": "erasure", "name": "outbox"}, {"sessions_app_fenceoutbox"}),
         ({"name": "no such table"}, set()),
     ],

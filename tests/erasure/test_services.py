@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, timedelta
 
 import pytest
@@ -129,11 +130,12 @@ def test_a_subject_on_hold_is_not_erased(subject: Subject, officer: User, second
 
 def test_each_step_needs_the_one_before(subject: Subject, officer: User, second: User) -> None:
     request = make_request(subject, by=officer)
-    for impossible in (
+    impossible_now: tuple[Callable[[], SubjectRequest], ...] = (
         lambda: services.request_approval(request, by=officer),
         lambda: approve(request, second),
         lambda: services.send_back(request, note="", by=second),
-    ):
+    )
+    for impossible in impossible_now:
         with pytest.raises(WrongState, match="Nothing was changed"):
             impossible()
     services.check_identity(request, note="passport", by=officer)

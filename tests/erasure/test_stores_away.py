@@ -223,10 +223,12 @@ def test_without_the_tables_of_the_main_store_it_waits(agent_tables: None, offic
     attach_main_store()
     request = approved(with_sessions("ada", by=officer), by=officer, second=second)
     run_sql("ALTER TABLE agent_messages RENAME TO aside")
-    run = work_off(request)
+    try:
+        run = work_off(request)
+    finally:
+        run_sql("ALTER TABLE aside RENAME TO agent_messages")
     assert (run.state, request.state, run.attempts) == (Run.State.WAITING, State.RUNNING, 0)
     assert run.reason == "The store main does not respond."
-    run_sql("ALTER TABLE aside RENAME TO agent_messages")
     assert items_of("ada") == 50
     retry(run)
     work_to_the_end(request)

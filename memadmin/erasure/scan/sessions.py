@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from django.db import connection
-from django.db.models import CharField, F, Func
+from django.db.models import F
 from django.db.models.functions import Now
 
 from memadmin import audit
@@ -24,13 +24,12 @@ from memadmin.erasure.scan.progress import Progress
 from memadmin.erasure.scan.tables import OwnSessions
 from memadmin.erasure.scan.variants import Finder
 from memadmin.erasure.scope import SubjectScope
-from memadmin.runs.engine import Lease
+from memadmin.runs.engine import Lease, NeedsDecision
 from memadmin.runs.models import Run
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.patterns import Pattern
 from sessions_app.registry import MAIN_KIND
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
-from sessions_app.services.re_erasure import erased_record
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, SessionUnreadable, StoreUnavailable
 from sessions_app.stores.sqlalchemy.postgres import table_identifier
@@ -40,6 +39,12 @@ PAGE_SESSIONS = 200
 UNCAPPED = 10**12
 
 OIDS = "SELECT to_regclass(%s)::oid, to_regclass(%s)::oid"
+
+FORGOTTEN = """
+SELECT wanted FROM unnest(%s::text[]) AS wanted
+JOIN sessions_app_sessionrecord AS r ON r.store_id = %s AND r.session_id = memadmin_session_digest(%s, wanted)
+WHERE r.is_forgotten AND r.subject_id = ANY (%s::uuid[])
+"""
 
 
 @dataclass
@@ -54,10 +59,7 @@ class Owners:
         self._patterns = [Pattern.parse(row.pattern) for row in self.store.patterns.all()]
 
     def split(self, session_ids: Sequence[str]) -> tuple[set[str], set[str]]:
-        """Those on record as the person's, and those that should be: the steps do not know them.
-
-        Two queries, and one for each session that was erased and is back.
-        """
+        """Those on record as the person's, and those that should be: the steps do not know them. Two queries."""
         subjects = dict(
             SessionRecord.objects.filter(store=self.store, session_id__in=session_ids).values_list(
                 "session_id", "subject_id"
@@ -65,17 +67,14 @@ class Owners:
         )
         group = set(self.scope.group)
         recorded = {session_id for session_id, subject_id in subjects.items() if subject_id in group}
-        # Of an erased session only the digest of its id is on record.
-        forgotten = SessionRecord.objects.forgotten(self.store, [each for each in session_ids if each not in subjects])
-        back = {
-            each for each in forgotten if (record := erased_record(self.store, each)) and record.subject_id in group
-        }
-        stray = {
-            each
-            for each in session_ids
-            if subjects.get(each) is None and each not in forgotten and self.names_person(each)
-        }
-        return recorded, stray | back
+        stray = {each for each in session_ids if subjects.get(each) is None and self.names_person(each)}
+        return recorded, stray | self.forgotten(session_ids)
+
+    def forgotten(self, session_ids: Sequence[str]) -> set[str]:
+        """Those that were the person's, and are known by their digests alone: an agent has written to them again."""
+        with connection.cursor() as cursor:
+            cursor.execute(FORGOTTEN, [list(session_ids), self.store.pk, self.store.pk, self.scope.group])
+            return {session_id for (session_id,) in cursor.fetchall()}
 
     def are_own(self, session_ids: Sequence[str]) -> set[str]:
         recorded, stray = self.split(session_ids)
@@ -179,10 +178,9 @@ def session_pages(store: SessionStore, cursor: str) -> Iterator[tuple[list[str],
                 return
             cursor = page.next_cursor
     else:
-        known = SessionRecord.objects.filter(store=store, is_forgotten=False)
-        records = known.filter(session_id__gt=cursor).order_by("session_id")
+        records = SessionRecord.objects.filter(store=store, session_id__gt=cursor).order_by("session_id")
         while page_ids := list(records.values_list("session_id", flat=True)[:PAGE_SESSIONS]):
-            yield page_ids, page_ids[-1]
+            yield [each for each in page_ids if not each.startswith(SessionRecord.FORGOTTEN)], page_ids[-1]
             records = records.filter(session_id__gt=page_ids[-1])
 
 
@@ -206,10 +204,12 @@ def erase_stray(lease: Lease, request: SubjectRequest, store: SessionStore, sess
     backend = backend_for(store)
 
     def erase(run: Run, at_most: int) -> int:
-        record = (
-            erased_record(store, session_id) or SessionRecord.objects.filter(store=store, session_id=session_id).first()
-        )
-        check_deletion(records=[record.pk] if record else [], subjects=[request.subject_id])
+        record = SessionRecord.objects.filter(store=store, session_id=session_id).first()
+        try:
+            check_deletion(records=[record.pk] if record else [], subjects=[request.subject_id])
+        except DeletionRefused as problem:
+            sentence = "A legal hold keeps data that came back. Resume this run when it is released."
+            raise NeedsDecision(sentence) from problem
         deleted = backend.delete_some(session_id, at_most=at_most)
         if deleted.count:
             audit.record(
@@ -231,11 +231,9 @@ def erase_stray(lease: Lease, request: SubjectRequest, store: SessionStore, sess
 
 def forget(store: SessionStore, session_id: str, request: SubjectRequest) -> None:
     """Takes the id out of the record with which the store has marked the session as erased, and out of the log."""
-    digest = Func(F("store_id"), F("session_id"), function="memadmin_session_digest", output_field=CharField())
     for record in SessionRecord.objects.filter(store=store, session_id=session_id, erased_at__isnull=False):
-        SessionRecord.objects.filter(pk=record.pk).update(
-            session_id=digest, is_forgotten=True, ticket="", agent="", labels=[]
-        )
+        forgotten = f"{SessionRecord.FORGOTTEN}{record.pk}"
+        SessionRecord.objects.filter(pk=record.pk).update(session_id=forgotten, ticket="", agent="", labels=[])
         details = AuditDetail.objects.filter(event__object_ref=record.pk).values_list("pk", flat=True)
         audit_erasing.erase_details_of(list(details), subject=request.subject_id)
 
