@@ -16,12 +16,14 @@ from django.urls import reverse
 
 from memadmin.accounts.models import RoleRequest
 from memadmin.audit.models import AuditEvent
+from memadmin.erasure.models import RequestNote, SubjectRequest
 from memadmin.web.paging import sign_cursor, sort_keys
 from sessions_app.models import SessionFinding, SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
 from sessions_app.search.remembered import remember_search
 from sessions_app.views.sessions import SESSIONS
 from tests.agents import add_items, attach_main_store, run_sql, user, value_of
 from tests.builders import make_subject
+from tests.erasure.builders import make_request
 from tests.people import person, signed_in
 
 FEW, MANY = 10, 200
@@ -57,6 +59,8 @@ QUERIES = {
     "audit log of a subject": 27,
     "event": 20,
     "holds": 10,
+    "requests": 10,
+    "request": 20,
     "raw edits: sessions on record": 5,
     "raw edits: subjects": 5,
     "raw edits: people": 6,
@@ -109,6 +113,12 @@ def grow(first: int, last: int) -> None:
     )
     SessionRecord.objects.filter(pk=long.pk).update(finding_count=SessionFinding.objects.count())
     by = User.objects.get()
+    for number, subject in zip(numbers, subjects, strict=True):
+        case = make_request(subject, by=by)
+        if number == 1:
+            SubjectRequest.objects.filter(pk=case.pk).update(number=1)
+    case = SubjectRequest.objects.get(number=1)
+    RequestNote.objects.bulk_create(RequestNote(request=case, code="comment", by=by) for _ in numbers)
     RoleRequest.objects.bulk_create(
         RoleRequest(person=by, requested_by=by, is_superuser=True, reason="staff") for _ in numbers
     )
@@ -156,6 +166,8 @@ def addresses() -> Mapping[str, str]:
         "grants": at("accounts:grants"),
         "role requests": at("accounts:roles"),
         "holds": at("retention:holds"),
+        "requests": at("erasure:requests"),
+        "request": at("erasure:request", SubjectRequest.objects.get(number=1).id),
         "account": at("accounts:account"),
         "audit log": at("audit:list"),
         "audit log of a subject": at("audit:list", subject=whom.pk, type="reads"),

@@ -6,11 +6,15 @@ class ErasureConfig(AppConfig):
     label = "erasure"
 
     def ready(self) -> None:
+        from memadmin.erasure import panels  # noqa: F401  # registers them
+        from memadmin.erasure.querysets import count_to_approve
         from memadmin.erasure.suppression.entering import reason_not_to_serve
         from memadmin.web.health import also_check
+        from memadmin.web.navigation import WAITING
 
         def reasons() -> list[str]:
             reason = reason_not_to_serve()
             return [reason] if reason else []
 
         also_check(reasons)
+        WAITING["erasure:requests"] = count_to_approve

@@ -15,6 +15,12 @@ from sessions_app.models.querysets import SessionRecordQuerySet
 
 HOLDS_ON_SUBJECTS = "SELECT DISTINCT number FROM unnest(%s::uuid[]) AS id, memadmin_holds_on(NULL, id, '{}') AS number"
 
+HOLDS_ON_RECORDS = """
+SELECT DISTINCT number
+FROM sessions_app_sessionrecord AS r, memadmin_holds_on(r.id, r.subject_id, r.labels) AS number
+WHERE r.subject_id = ANY (%s)
+"""
+
 HELD_RECORDS = """
 SELECT r.id FROM sessions_app_sessionrecord AS r
 WHERE r.subject_id = ANY (%s) AND EXISTS (SELECT FROM memadmin_holds_on(r.id, r.subject_id, r.labels))
@@ -45,6 +51,14 @@ class Scope:
         with connection.cursor() as cursor:
             cursor.execute(HOLDS_ON_SUBJECTS, [self.group])
             return sorted(number for (number,) in cursor.fetchall())
+
+    def all_holds(self) -> list[int]:
+        """Numbers of the holds in force on the subject or on any of its sessions. At most three queries."""
+        if not LegalHold.objects.in_force().exists():
+            return []
+        with connection.cursor() as cursor:
+            cursor.execute(HOLDS_ON_RECORDS, [self.group])
+            return sorted({*self.holds(), *(number for (number,) in cursor.fetchall())})
 
     @cached_property
     def held_records(self) -> list[UUID]:

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from django.utils.timezone import now
 
 from memadmin import audit
-from memadmin.accounts.same_person import is_same_person
+from memadmin.accounts.same_person import addresses_of, is_same_person
 from memadmin.audit.log.types import EventType
 from memadmin.erasure import audit_events, locators, work
 from memadmin.erasure.deadlines import EXTENDED_MONTHS, due_date
@@ -27,6 +27,8 @@ from sessions_app.models import Subject, SubjectAlias
 from sessions_app.services.subjects import merge_target
 
 Kind, State, Code = SubjectRequest.Kind, SubjectRequest.State, RequestNote.Code
+
+APPROVE = "erasure.approve_request"
 
 PREVIEW_AGE = timedelta(days=1)
 """An older preview is made again before somebody is asked to approve."""
@@ -57,6 +59,11 @@ class AlreadyStarted(WrongState):
 class NotSecondPerson(RequestError):
     def __init__(self) -> None:
         super().__init__("You requested this erasure yourself. Another person has to approve it.")
+
+
+class OwnRequest(RequestError):
+    def __init__(self) -> None:
+        super().__init__("This request is about yourself. Another person has to handle it. Nothing was changed.")
 
 
 class WrongKey(RequestError):
@@ -129,7 +136,7 @@ def open_request(
 @transaction.atomic
 def check_identity(request: SubjectRequest, *, note: str, by: User) -> SubjectRequest:
     """Notes how the person's identity was checked; a restriction takes effect at once. Raises WrongState."""
-    request = locked(request, State.RECEIVED)
+    request = locked(request, State.RECEIVED, by=by)
     columns: dict[str, Any] = {"identity_checked_by": by, "identity_checked_at": Now(), "state": State.CHECKED}
     changed(request, audit_events.IDENTITY_CHECKED, Code.CHECKED, by=by, text=note, **columns)
     if request.kind == Kind.RESTRICTION:
@@ -139,7 +146,7 @@ def check_identity(request: SubjectRequest, *, note: str, by: User) -> SubjectRe
 
 
 def make_preview(request: SubjectRequest, *, by: User | None) -> Preview:
-    """Counts what would be erased and stores it with the case. Raises WrongState.
+    """Counts what would be erased and stores it with the case. Raises WrongState and OwnRequest.
 
     Reads all stores, without a lock on the case.
     """
@@ -147,7 +154,7 @@ def make_preview(request: SubjectRequest, *, by: User | None) -> Preview:
         raise WrongState(request)
     preview = preview_erasure(scope_of(request.subject))
     with transaction.atomic():
-        request = locked(request, State.RECEIVED, State.CHECKED, State.AWAITING)
+        request = locked(request, State.RECEIVED, State.CHECKED, State.AWAITING, by=by)
         audit.record(
             audit_events.REQUEST_PREVIEWED,
             by=by,
@@ -163,7 +170,7 @@ def make_preview(request: SubjectRequest, *, by: User | None) -> Preview:
 @transaction.atomic
 def request_approval(request: SubjectRequest, *, by: User) -> SubjectRequest:
     """Asks a second person to approve. Raises WrongState, PreviewNeeded and SubjectHeld."""
-    request = locked(request, State.CHECKED)
+    request = locked(request, State.CHECKED, by=by)
     if request.kind != Kind.ERASURE:
         raise WrongState(request)
     if request.previewed_at is None or request.previewed_at < now() - PREVIEW_AGE:
@@ -185,12 +192,12 @@ def approve_request(
 ) -> SubjectRequest:
     """Approves as the second person; the erasure starts when the time to cancel is over.
 
-    Raises WrongState, WrongKey, SubjectHeld, and NotSecondPerson, which is recorded.
+    Raises WrongState, WrongKey, SubjectHeld, and NotSecondPerson or OwnRequest, which are recorded.
     """
     window = settings.CANCEL_WINDOW if window is None else window
     try:
         with transaction.atomic():
-            request = locked(request, State.AWAITING)
+            request = locked(request, State.AWAITING, by=by)
             if not is_second_person(request, by):
                 raise NotSecondPerson
             keys = SubjectAlias.objects.filter(subject_id__in=request.subject.group_ids(), key=typed_key.strip())
@@ -210,7 +217,7 @@ def approve_request(
                 starts_at=starts_at,
                 run=run,
             )
-    except NotSecondPerson:
+    except (NotSecondPerson, OwnRequest):
         audit.record_alone(
             audit_events.APPROVAL_DENIED, by=by, target=request, subject=request.subject_id, outcome="denied"
         )
@@ -223,6 +230,25 @@ def is_second_person(request: SubjectRequest, user: User) -> bool:
     return request.requested_by is not None and not is_same_person(user, request.requested_by)
 
 
+def refuse_own(request: SubjectRequest, by: User | None) -> None:
+    """Raises OwnRequest if the request is about this operator. Up to four queries."""
+    if by is not None and is_about(request, by):
+        raise OwnRequest
+
+
+def is_about(request: SubjectRequest, user: User) -> bool:
+    """True if the request is about this operator: the user name or an e-mail address is an ID of the subject, or one
+    of the further names of the case.
+    """
+    keys = SubjectAlias.objects.filter(subject_id__in=request.subject.group_ids()).values_list("key", flat=True)
+    try:
+        known_as = locators.unseal(request.locators)
+    except locators.LocatorsUnreadable:
+        known_as = []
+    known = {text.strip().casefold() for text in (*keys, *known_as)}
+    return not known.isdisjoint({user.username.casefold(), *addresses_of(user)})
+
+
 def refuse_held(request: SubjectRequest) -> None:
     if holds := scope_of(request.subject, []).holds():
         raise SubjectHeld(holds)
@@ -231,14 +257,15 @@ def refuse_held(request: SubjectRequest) -> None:
 @transaction.atomic
 def send_back(request: SubjectRequest, *, note: str, by: User) -> SubjectRequest:
     """Returns a request to who handles it, instead of approving it. Raises WrongState."""
-    request = locked(request, State.AWAITING)
+    request = locked(request, State.AWAITING, by=by)
     columns: dict[str, Any] = {"state": State.CHECKED, "requested_by": None, "requested_at": None}
     return changed(request, audit_events.REQUEST_SENT_BACK, Code.SENT_BACK, by=by, text=note, **columns)
 
 
 def cancel_request(request: SubjectRequest, *, note: str, by: User) -> SubjectRequest:
-    """Ends a case before anything was erased. Raises AlreadyStarted and WrongState."""
+    """Ends a case before anything was erased. Raises AlreadyStarted, WrongState and OwnRequest."""
     request.refresh_from_db()
+    refuse_own(request, by)
     if request.run is not None:
         try:
             runs.cancel_run(request.run, by=by)
@@ -258,7 +285,7 @@ def cancel_request(request: SubjectRequest, *, note: str, by: User) -> SubjectRe
 @transaction.atomic
 def refuse_request(request: SubjectRequest, *, reason: SubjectRequest.Refusal, note: str, by: User) -> SubjectRequest:
     """Ends a case without fulfilling it. Raises WrongState."""
-    request = locked(request, State.RECEIVED, State.CHECKED, State.AWAITING)
+    request = locked(request, State.RECEIVED, State.CHECKED, State.AWAITING, by=by)
     return changed(
         request,
         audit_events.REQUEST_REFUSED,
@@ -276,10 +303,10 @@ def refuse_request(request: SubjectRequest, *, reason: SubjectRequest.Refusal, n
 @transaction.atomic
 def extend_request(request: SubjectRequest, *, until: date, note: str, by: User) -> SubjectRequest:
     """Extends the time once, by two months at most (GDPR article 12 (3)). Raises WrongState and NotLater."""
-    request = locked(request, *State)
-    if request.is_closed or request.first_due_on is not None or request.due_on < now().date():
+    request = locked(request, *State, by=by)
+    if not may_extend(request):
         raise WrongState(request)
-    latest = due_date(request.received_on, EXTENDED_MONTHS)
+    latest = latest_due_date(request)
     if not request.due_on < until <= latest:
         raise NotLater(latest)
     return changed(
@@ -294,6 +321,15 @@ def extend_request(request: SubjectRequest, *, until: date, note: str, by: User)
     )
 
 
+def may_extend(request: SubjectRequest) -> bool:
+    """True once, and before the due date."""
+    return not request.is_closed and request.first_due_on is None and request.due_on >= now().date()
+
+
+def latest_due_date(request: SubjectRequest) -> date:
+    return due_date(request.received_on, EXTENDED_MONTHS)
+
+
 @transaction.atomic
 def comment(request: SubjectRequest, *, text: str, by: User) -> SubjectRequest:
     return changed(locked(request, *State), audit_events.REQUEST_COMMENTED, Code.COMMENT, by=by, text=text)
@@ -302,15 +338,15 @@ def comment(request: SubjectRequest, *, text: str, by: User) -> SubjectRequest:
 @transaction.atomic
 def leave_out(request: SubjectRequest, step: ErasureStep, *, note: str, by: User) -> SubjectRequest:
     """Ends a step that waits for a store, by decision; the receipt names it. Raises WrongState."""
-    request = locked(request, State.RUNNING)
+    request = locked(request, State.RUNNING, by=by)
     waiting = ErasureStep.objects.filter(pk=step.pk, request=request, state=ErasureStep.State.WAITING)
     if not waiting.update(state=ErasureStep.State.LEFT_OUT, ended_at=Now(), changed_at=Now()):
         raise WrongState(request)
     return changed(request, audit_events.STEP_LEFT_OUT, Code.LEFT_OUT, by=by, text=note)
 
 
-def locked(request: SubjectRequest, *states: SubjectRequest.State) -> SubjectRequest:
-    """The locked case. Raises WrongState if it is in none of these states."""
+def locked(request: SubjectRequest, *states: SubjectRequest.State, by: User | None = None) -> SubjectRequest:
+    """The locked case. Raises WrongState if it is in none of these states, and OwnRequest if it is about `by`."""
     request = (
         SubjectRequest.objects.select_for_update(of=("self",))
         .select_related("subject", "requested_by")
@@ -318,6 +354,7 @@ def locked(request: SubjectRequest, *states: SubjectRequest.State) -> SubjectReq
     )
     if request.state not in states:
         raise WrongState(request)
+    refuse_own(request, by)
     return request
 
 

@@ -64,6 +64,7 @@ SECTIONS = {
         NavigationLink("Recall preview", "memories:recall", "sparkles", "p", ("memories_app.read_memory",)),
     ],
     "Governance": [
+        NavigationLink("Requests", "erasure:requests", "file-text-shield", "d", ("erasure.view_request",)),
         NavigationLink("Holds", "retention:holds", "gavel", "h", ("retention.view_hold",)),
         NavigationLink("Audit log", "audit:list", "list-check", "a", ("audit.view_auditevent",)),
     ],

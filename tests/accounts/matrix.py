@@ -122,6 +122,20 @@ MATRIX: dict[str, Rule] = {
     "accounts:roles": page(ADMINISTRATORS),
     "accounts:role-confirm": verb(ADMINISTRATORS),
     "accounts:role-refuse": verb(ADMINISTRATORS),
+    # Requests of people
+    "erasure:requests": page(DECIDERS),
+    "erasure:request-new": form(DECIDERS),
+    "erasure:request": page(DECIDERS),
+    **{
+        f"erasure:request-{name}": verb(DECIDERS)
+        for name in (
+            *("check", "count", "ask", "approve", "send-back", "refuse", "extend", "cancel", "comment"),
+            *("pause", "resume"),
+        )
+    },
+    "erasure:request-leave-out": form(DECIDERS),
+    "erasure:request-receipt": page(DECIDERS),
+    "erasure:request-receipt-file": page(DECIDERS),
     # Legal holds
     "retention:holds": page(DECIDERS),
     "retention:hold": page(DECIDERS),
@@ -303,6 +317,7 @@ FRESH_PROOF = {
             *("accounts:second-factor-remove", "mfa_activate_totp", "mfa_add_webauthn", "mfa_generate_recovery_codes"),
             *("accounts:grant-approve", "accounts:role-confirm", "sessions:ask", "sessions:unlock"),
             *("audit:erase-details", "audit:erase-name", "retention:hold-release"),
+            *("erasure:request-approve", "erasure:request-leave-out"),
             *("sessions:redact-item", "sessions:redact-session", "sessions:redact-subject"),
             *("sessions:reveal", "sessions:reveal-session", "sessions:attach", "sessions:detach"),
             *("sessions:subject-merge", "sessions:subject-undo-merge", "sessions:alias-add", "sessions:alias-remove"),

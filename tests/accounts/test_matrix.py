@@ -33,6 +33,7 @@ from memadmin.accounts.models import RoleRequest
 from memadmin.accounts.role_requests.services import AccountRight, request_role
 from memadmin.accounts.session_store import SessionStore, digest_of
 from memadmin.audit.models import AuditEvent
+from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.runs.models import Run
 from memadmin.web import errors
 from memories_app.models import ApprovalRule, Recall, Review, SavedView
@@ -60,6 +61,7 @@ from tests.accounts.matrix import (
 )
 from tests.agents import drop_agent_tables, make_agent_tables
 from tests.builders import make_session, make_store, make_subject
+from tests.erasure.builders import make_request
 from tests.memories.builders import one_of_each
 from tests.memories.queue import waiting
 from tests.people import person, signed_in
@@ -161,6 +163,8 @@ def make_world(user: User) -> World:
         SavedView.objects.create(owner=by, name="risky", query="risk=any") for by in (user, colleague)
     )
     rule, decided = ApprovalRule.objects.create(name="sure ones"), waiting("Prefers gin.", subject=subject)
+    case = make_request(make_subject("customer_4"), by=colleague)
+    SubjectRequest.objects.filter(pk=case.pk).update(receipt='{"payload": {"outcome": "complete"}}')
     nothing = uuid.uuid4()
     return World(
         here={
@@ -181,6 +185,8 @@ def make_world(user: User) -> World:
             "request_id": role_request(colleague).pk,
             "run_id": Run.objects.create(kind="of_a_later_version").pk,
             "hold_id": make_hold("dispute", by=colleague).pk,
+            "case_id": case.id,
+            "step_id": ErasureStep.objects.create(request=case, name="sessions", place="main", position=0).pk,
             "event_id": AuditEvent.objects.latest("number").id,
             "session_id": own_session.pk,
             "memory_id": waiting("Prefers tea.", subject=subject).pk,
@@ -213,6 +219,8 @@ def make_world(user: User) -> World:
             "request_id": nothing,
             "run_id": 999_999,
             "hold_id": nothing,
+            "case_id": nothing,
+            "step_id": 999_999,
             "event_id": nothing,
             "view_id": nothing,
             "rule_id": nothing,

@@ -1,0 +1,260 @@
+"""View models of what an erasure is about: holders of data, steps, copies out of reach, and exceptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from memadmin.erasure.exceptions import Left, OutOfReach
+from memadmin.erasure.models import ErasureStep, SubjectRequest
+from memadmin.erasure.preview import Preview
+from memadmin.erasure.steps import STEPS
+from memadmin.erasure.view_models import counted
+
+StepState = ErasureStep.State
+
+TITLES = {step.name: step.title for step in STEPS}
+
+SINGULAR = {"sessions": "session", "vectors": "vector"}
+"""Details that are nouns; the others are adjectives."""
+
+REACH_SYMBOLS = {
+    OutOfReach.BACKUPS: "archive",
+    OutOfReach.SAVED_RUN_STATES: "player-pause",
+    OutOfReach.COMPACTION: "cloud",
+    OutOfReach.PROVIDER: "cloud",
+    OutOfReach.LOGS: "server",
+}
+
+STEP_LOOKS = {
+    StepState.TO_DO: ("secondary", "clock"),
+    StepState.RUNNING: ("blue", "loader-2"),
+    StepState.WAITING: ("yellow", "clock-pause"),
+    StepState.DONE: ("green", "check"),
+    StepState.LEFT_OUT: ("orange", "alert-triangle"),
+}
+"""Colour and symbol of each state of a step."""
+
+
+def holder_title(name: str, place: str) -> str:
+    """The store of a step, or what the step is about."""
+    return place or TITLES.get(name, name)
+
+
+def in_words(details: Mapping[str, int]) -> str:
+    """Further counts of a holder: "7 sessions, 1 encrypted"."""
+    words = []
+    for word, count in details.items():
+        if count:
+            plain = SINGULAR.get(word, word) if count == 1 else word
+            words.append(f"{count:,} {plain.replace('_', ' ')}")
+    return ", ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class HolderLine:
+    """One line of the preview."""
+
+    title: str
+    detail: str
+    rows: int
+    held: int
+    what_happens: str
+    problems: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewView:
+    """The preview of an erasure, as its page shows it."""
+
+    lines: Sequence[HolderLine]
+    empty: Sequence[str]
+    """Titles of holders without any data of the subject."""
+    rows: int
+    held: int
+    is_incomplete: bool
+    has_exceptions: bool
+
+    @property
+    def to_erase(self) -> str:
+        """What goes: "1,118 rows in 6 holders"."""
+        holders = sum(line.rows > line.held for line in self.lines)
+        return f"{counted(self.rows - self.held, 'row')} in {counted(holders, 'holder')}"
+
+
+def preview_view(preview: Preview) -> PreviewView:
+    lines, empty = [], []
+    for holder in preview.holders:
+        numbers = holder.counted
+        if not numbers.rows and not numbers.problem:
+            empty.append(holder.title)
+            continue
+        problems = [Left(code).label for code, count in numbers.exceptions.items() if count]
+        lines.append(
+            HolderLine(
+                title=holder.title,
+                detail=in_words(numbers.details),
+                rows=numbers.rows,
+                held=numbers.held,
+                what_happens=holder.what_happens,
+                problems=[numbers.problem, *problems] if numbers.problem else problems,
+            )
+        )
+    stays = [bool(each.counted.held or any(each.counted.exceptions.values())) for each in preview.holders]
+    return PreviewView(lines, empty, preview.rows, preview.held, preview.is_incomplete, any(stays))
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """One step of an erasure: what was expected of it, and what it did."""
+
+    step: ErasureStep
+    detail: str
+
+    @property
+    def title(self) -> str:
+        return holder_title(self.step.name, self.step.place)
+
+    @property
+    def colour(self) -> str:
+        return STEP_LOOKS[StepState(self.step.state)][0]
+
+    @property
+    def symbol(self) -> str:
+        return STEP_LOOKS[StepState(self.step.state)][1]
+
+    @property
+    def is_finished(self) -> bool:
+        return self.step.state in ErasureStep.FINISHED
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.step.state == StepState.WAITING
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there was nothing to erase, and nothing is to be said."""
+        step = self.step
+        return not (step.expected or step.erased or step.held or step.exceptions or step.reason) and not self.is_waiting
+
+    @property
+    def percent(self) -> int | None:
+        """Progress against the rows of the preview; None before the step has begun."""
+        if self.step.state == StepState.DONE:
+            return 100
+        done = self.step.erased + self.step.held
+        return min(99, done * 100 // self.step.expected) if self.step.expected and done else None
+
+    @property
+    def difference(self) -> str:
+        """How a finished step differs from the preview: "3 more than counted"; empty if it does not."""
+        step = self.step
+        if not self.is_finished:
+            return ""
+        more = step.erased + step.held + sum(step.exceptions.values()) - step.expected
+        return f"{abs(more):,} {'more' if more > 0 else 'fewer'} than counted" if more else ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepsView:
+    """The steps of an erasure, in their order."""
+
+    steps: Sequence[StepView]
+    empty: Sequence[str]
+    total: int
+    finished: int
+
+    @property
+    def current(self) -> StepView | None:
+        """The step that is being worked on."""
+        return next((step for step in self.steps if step.step.state == StepState.RUNNING), None)
+
+    @property
+    def waiting(self) -> list[StepView]:
+        return [step for step in self.steps if step.is_waiting]
+
+    @property
+    def erased(self) -> int:
+        return sum(step.step.erased for step in self.steps)
+
+    @property
+    def held(self) -> int:
+        return sum(step.step.held for step in self.steps)
+
+    @property
+    def holders(self) -> int:
+        """Number of holders from which something was erased."""
+        return sum(step.step.erased > 0 for step in self.steps)
+
+
+def steps_view(case: SubjectRequest) -> StepsView:
+    """The steps of a request, with details from its preview. One query."""
+    details = {(row.get("name"), row.get("place")): row.get("details", {}) for row in case.preview.get("holders", ())}
+    views = [
+        StepView(step, in_words(details.get((step.name, step.place), {})))
+        for step in ErasureStep.objects.filter(request=case)
+    ]
+    return StepsView(
+        steps=[view for view in views if not view.is_empty],
+        empty=[view.title for view in views if view.is_empty],
+        total=len(views),
+        finished=sum(view.is_finished for view in views),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReachLine:
+    """A copy that is out of reach."""
+
+    sentence: str
+    symbol: str
+    place: str
+    count: int
+    until: date | None
+
+
+def out_of_reach_lines(rows: Sequence[Mapping[str, Any]]) -> list[ReachLine]:
+    """Lines for rows of a preview; codes of another version are shown as they are."""
+    sentences = dict(OutOfReach.choices)
+    return [
+        ReachLine(
+            sentence=sentences.get(row["code"], row["code"]),
+            symbol=REACH_SYMBOLS.get(row["code"], "archive"),
+            place=row.get("place", ""),
+            count=row.get("count", 0),
+            until=date.fromisoformat(row["until"]) if row.get("until") else None,
+        )
+        for row in rows
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptionLine:
+    """What stays after an erasure."""
+
+    sentence: str
+    place: str
+    count: int
+
+
+def exception_lines(rows: Sequence[Mapping[str, Any]]) -> list[ExceptionLine]:
+    sentences = dict(Left.choices)
+    return [
+        ExceptionLine(sentences.get(row["code"], row["code"]), holder_title(row["place"], ""), row["count"])
+        for row in rows
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanLine:
+    """One scan for what is left of the subject."""
+
+    at: datetime
+    rows: int
+    found: int
+
+
+def scan_lines(case: SubjectRequest) -> list[ScanLine]:
+    return [ScanLine(datetime.fromisoformat(scan["at"]), scan["rows"], scan["found"]) for scan in case.scans]

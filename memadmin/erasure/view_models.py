@@ -1,0 +1,305 @@
+"""View models of requests: state, due date, progress line, and the rows of the list."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db.models import Count, Q, Sum
+from django.utils.timezone import now
+
+from memadmin.erasure.models import ErasureStep, SubjectRequest
+from memadmin.erasure.preview import Preview
+from memadmin.erasure.services import PREVIEW_AGE, is_second_person
+from memadmin.runs.models import Run
+from memadmin.runs.templatetags.runs import length_of_time
+from memadmin.web.templatetags.memadmin import day_and_minute
+
+Kind, State = SubjectRequest.Kind, SubjectRequest.State
+
+LOOKS = {
+    State.RECEIVED: ("blue", "inbox"),
+    State.CHECKED: ("blue", "id-badge-2"),
+    State.AWAITING: ("yellow", "user-check"),
+    State.APPROVED: ("blue", "clock"),
+    State.RUNNING: ("blue", "loader-2"),
+    State.SCANNING: ("blue", "radar-2"),
+    State.COMPLETE: ("green", "check"),
+    State.COMPLETE_WITH_EXCEPTIONS: ("orange", "alert-triangle"),
+    State.FAILED: ("red", "alert-octagon"),
+    State.REFUSED: ("secondary", "ban"),
+    State.CANCELLED: ("secondary", "ban"),
+}
+"""Colour and symbol of each state."""
+
+RUN_LOOKS = {
+    Run.State.PAUSED: ("yellow", "player-pause", "paused"),
+    Run.State.STOPPED: ("red", "alert-octagon", "stopped"),
+    Run.State.FAILED: ("red", "alert-octagon", "failed"),
+}
+"""Colour, symbol and word of an erasure whose run needs a person."""
+
+SOON = timedelta(days=5)
+"""A due date that is nearer is marked."""
+
+TITLES = {Kind.ERASURE: "Erasure of", Kind.ACCESS: "Access request of", Kind.RESTRICTION: "Restriction for"}
+
+
+def day(on: date | None) -> str:
+    """A day: "21 Nov", with its year if that is not this one."""
+    if on is None:
+        return ""
+    year = "" if on.year == now().year else f" {on.year}"
+    return f"{on.day} {on:%b}{year}"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun: "1 row", "1,204 rows"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Numbers of an erasure's steps."""
+
+    steps: int = 0
+    finished: int = 0
+    erased: int = 0
+
+
+def counts_of(cases: Collection[SubjectRequest]) -> Mapping[int, Counts]:
+    """The numbers of the steps of these requests. One query."""
+    finished = Count("pk", filter=Q(state__in=ErasureStep.FINISHED))
+    rows = (
+        ErasureStep.objects.filter(request__in=[case.pk for case in cases])
+        .order_by()
+        .values_list("request")
+        .annotate(steps=Count("pk"), finished=finished, rows=Sum("erased"))
+    )
+    return {pk: Counts(*numbers) for pk, *numbers in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One part of the progress line."""
+
+    title: str
+    note: str
+    look: str
+    """`past`, `now`, `exception`, or empty for a later one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseView:
+    """One request for one viewer."""
+
+    case: SubjectRequest
+    viewer: User
+    counts: Counts
+
+    @property
+    def label(self) -> str:
+        """The subject's ID; empty when it was erased."""
+        return self.case.subject.label
+
+    @property
+    def title(self) -> str:
+        return TITLES[Kind(self.case.kind)]
+
+    @property
+    def is_erasure(self) -> bool:
+        return self.case.kind == Kind.ERASURE
+
+    @property
+    def run(self) -> Run | None:
+        return self.case.run
+
+    @property
+    def _run_look(self) -> tuple[str, str, str] | None:
+        return RUN_LOOKS.get(Run.State(self.run.state)) if self.run and not self.case.is_closed else None
+
+    @property
+    def colour(self) -> str:
+        return (self._run_look or LOOKS[State(self.case.state)])[0]
+
+    @property
+    def symbol(self) -> str:
+        return (self._run_look or LOOKS[State(self.case.state)])[1]
+
+    @property
+    def state(self) -> str:
+        return self._run_look[2] if self._run_look else State(self.case.state).label
+
+    # --- due date -----------------------------------------------------------------------------------------------------
+
+    @property
+    def days_left(self) -> int:
+        return (self.case.due_on - now().date()).days
+
+    @property
+    def due(self) -> str:
+        """The time that is left, or since when the request is closed."""
+        if self.case.closed_at:
+            return f"closed {day(self.case.closed_at.date())}"
+        if self.days_left < 0:
+            return f"{counted(-self.days_left, 'day')} overdue"
+        return f"{counted(self.days_left, 'day')} left" if self.days_left else "due today"
+
+    @property
+    def due_colour(self) -> str:
+        if self.case.is_closed or self.days_left > SOON.days:
+            return ""
+        return "yellow" if self.days_left >= 0 else "red"
+
+    @property
+    def closed_against_due(self) -> str:
+        """How a closed request kept its due date: "9 days before due"."""
+        closed = self.case.closed_at
+        days = (self.case.due_on - closed.date()).days if closed else 0
+        return f"{counted(abs(days), 'day')} {'before' if days > 0 else 'after'} due" if days else "on the due date"
+
+    # --- what the list tells ------------------------------------------------------------------------------------------
+
+    @property
+    def preview(self) -> Preview:
+        return Preview.of_json(self.case.preview)
+
+    @property
+    def is_preview_fresh(self) -> bool:
+        """True if approval can be requested with this preview."""
+        return self.case.previewed_at is not None and self.case.previewed_at >= now() - PREVIEW_AGE
+
+    @property
+    def progress(self) -> str:
+        """One line about how far the request is."""
+        case = self.case
+        if case.state == State.RECEIVED:
+            return "identity not checked"
+        if case.state in (State.CHECKED, State.AWAITING):
+            if not self.is_erasure:
+                return "to be answered"
+            return self.size if case.previewed_at else "not counted yet"
+        if case.state == State.APPROVED:
+            return f"starts {day_and_minute(case.starts_at)}" if case.starts_at else ""
+        if case.state in (State.RUNNING, State.SCANNING) and self.run and self.run.reason:
+            return self.run.reason
+        if case.state == State.RUNNING:
+            return f"{self.counts.finished} of {counted(self.counts.steps, 'step')}"
+        if case.state == State.SCANNING:
+            return self.scanned
+        if case.state == State.REFUSED:
+            return SubjectRequest.Refusal(case.refusal).label
+        if case.state == State.CANCELLED:
+            return "before anything was erased"
+        return counted(self.counts.erased, "row") + " erased" if self.is_erasure else "answered"
+
+    @property
+    def size(self) -> str:
+        """Size of the preview: "1,204 rows in 7 holders"."""
+        holders = sum(bool(holder.counted.rows) for holder in self.preview.holders)
+        return f"{counted(self.preview.rows, 'row')} in {counted(holders, 'holder')}"
+
+    @property
+    def scanned(self) -> str:
+        scans = self.case.scans
+        clean = sum(not scan["found"] for scan in scans)
+        return f"{clean} of {counted(len(scans), 'scan')} found nothing" if scans else ""
+
+    # --- progress line ------------------------------------------------------------------------------------------------
+
+    @property
+    def stages(self) -> list[Stage]:
+        """The progress line: past parts, the current one, and those to come."""
+        stages = self._erasure_stages() if self.is_erasure else self._other_stages()
+        case = self.case
+        if case.is_closed and case.state != State.COMPLETE:
+            # What was not reached is not shown: it will not be.
+            past = [Stage(title, note, "past") for title, note, is_past in stages[:-1] if is_past]
+            return [*past, self._exceptional_end()]
+        reached = next((index for index, (*_, is_past) in enumerate(stages) if not is_past), len(stages))
+        return [
+            Stage(title, note, "past" if index < reached else "now" if index == reached else "")
+            for index, (title, note, _) in enumerate(stages)
+        ]
+
+    def _exceptional_end(self) -> Stage:
+        if self.case.state != State.COMPLETE_WITH_EXCEPTIONS:
+            return Stage(State(self.case.state).label.capitalize(), self._end, "exception")
+        exceptions = counted(len(self.run.exceptions), "exception") if self.run else ""
+        return Stage("Complete", exceptions, "exception")
+
+    def _first_stages(self) -> list[tuple[str, str, bool]]:
+        case = self.case
+        checked = case.identity_checked_at
+        return [
+            ("Received", day(case.received_on), True),
+            ("Identity checked", day(checked.date()) if checked else "", checked is not None),
+        ]
+
+    def _other_stages(self) -> list[tuple[str, str, bool]]:
+        case = self.case
+        return [*self._first_stages(), ("Complete", self._end, case.is_closed)]
+
+    def _erasure_stages(self) -> list[tuple[str, str, bool]]:
+        case, run = self.case, self.run
+        is_scanned = len(case.scans) > 0 and case.state != State.RUNNING
+        return [
+            *self._first_stages(),
+            ("Preview", day_and_minute(case.previewed_at) if case.previewed_at else "", self._is_preview_done),
+            ("Second person", self._second_person, case.approved_at is not None),
+            ("Cancel window", self._cancel_window, case.is_started),
+            ("Running", self._running, is_scanned or (case.is_closed and run is not None)),
+            ("Scanning", self.scanned or "at once, then a day later", case.is_closed),
+            ("Complete", self._end, case.is_closed),
+        ]
+
+    @property
+    def _is_preview_done(self) -> bool:
+        return self.is_preview_fresh or self.case.state not in (State.RECEIVED, State.CHECKED)
+
+    @property
+    def _second_person(self) -> str:
+        case = self.case
+        if case.approved_at:
+            return case.approved_by.username if case.approved_by else "a deleted account"
+        if case.state != State.AWAITING:
+            return ""
+        may = self.viewer.has_perm("erasure.approve_request") and is_second_person(case, self.viewer)
+        return "waiting for you" if may else "waiting"
+
+    @property
+    def _cancel_window(self) -> str:
+        case = self.case
+        if case.is_started:
+            return f"over {day_and_minute(case.starts_at)}" if case.starts_at else "over"
+        if case.starts_at is None:
+            return length_in_words(settings.CANCEL_WINDOW)
+        return f"until {day_and_minute(case.starts_at)}" if case.starts_at > now() else "over"
+
+    @property
+    def _running(self) -> str:
+        case = self.case
+        if case.state == State.RUNNING:
+            return f"{self.counts.finished} of {counted(self.counts.steps, 'step')}"
+        if case.started_at and case.scans:
+            return length_of_time(datetime.fromisoformat(case.scans[0]["at"]) - case.started_at)
+        return ""
+
+    @property
+    def _end(self) -> str:
+        return day(self.case.closed_at.date()) if self.case.closed_at else f"by {day(self.case.due_on)}"
+
+
+def length_in_words(length: timedelta) -> str:
+    """A length in its largest whole unit: "4 h", "30 min"."""
+    minutes = int(length.total_seconds()) // 60
+    return f"{minutes} min" if minutes % 60 else f"{minutes // 60} h"
+
+
+def views_of(cases: Collection[SubjectRequest], viewer: User) -> list[CaseView]:
+    """The requests for this viewer. One query."""
+    counts = counts_of(cases)
+    return [CaseView(case, viewer, counts.get(case.pk, Counts())) for case in cases]

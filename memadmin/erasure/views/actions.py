@@ -1,0 +1,225 @@
+"""Actions on a request: each performs one service and shows the request, or why nothing was changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+
+from memadmin.erasure import access, services
+from memadmin.erasure.forms import ApprovalForm, ExtendForm, IdentityForm, NoteForm, RefuseForm
+from memadmin.erasure.holder_view_models import StepView
+from memadmin.erasure.models import SubjectRequest
+from memadmin.erasure.views.cases import APPROVE, HANDLE, VIEW, case_page
+from memadmin.runs import services as runs
+from memadmin.runs.models import Run
+from memadmin.web.pages import operator_page
+from memadmin.web.reauth import recently_authenticated
+from memadmin.web.requests import OperatorRequest
+
+CONTROL = "runs.control_run"
+
+FORBIDDEN = (services.NotSecondPerson, services.OwnRequest)
+
+FIELDS: dict[type[services.RequestError], str] = {services.WrongKey: "typed_key", services.NotLater: "until"}
+"""Problems with the value of a field."""
+
+
+def perform(
+    request: OperatorRequest,
+    case_id: UUID,
+    take: Callable[[SubjectRequest], object],
+    done: str,
+    **form: forms.Form,
+) -> HttpResponse:
+    """Takes one action and shows the request, or the reason why nothing was changed. `form` is under the name that it
+    has on the page.
+    """
+    case = access.case_for(request.user, case_id)
+    try:
+        take(case)
+    except (services.RequestError, runs.InvalidRunState, runs.ChunkUnderWay) as problem:
+        # As it is now: perhaps another person was faster.
+        case = access.case_for(request.user, case_id)
+        field = FIELDS.get(type(problem), "")  # type: ignore[arg-type]
+        if field:
+            for each in form.values():
+                each.add_error(field, str(problem))
+            return case_page(request, case, status=422, **form)
+        status = 403 if isinstance(problem, FORBIDDEN) else 409
+        return case_page(request, case, problem=str(problem), status=status, **form)
+    messages.success(request, done)
+    return redirect(case)
+
+
+def perform_with_form(
+    request: OperatorRequest,
+    case_id: UUID,
+    form: forms.Form,
+    name: str,
+    take: Callable[[SubjectRequest], object],
+    done: str,
+) -> HttpResponse:
+    """The same with a form, which is shown again if it is not valid."""
+    if not form.is_valid():
+        return case_page(request, access.case_for(request.user, case_id), status=422, **{name: form})
+    return perform(request, case_id, take, done, **{name: form})
+
+
+@operator_page(HANDLE, VIEW, methods="POST")
+def check(request: OperatorRequest, case_id: UUID) -> HttpResponse:
+    form = IdentityForm(request.POST, auto_id="identity-%s")
+    return perform_with_form(
+        request,
+        case_id,
+        form,
+        "identity_form",
+        lambda case: services.check_identity(case, note=form.cleaned_data["note"], by=request.user),
+        "The identity check was noted.",
+    )
+
+
+@operator_page(HANDLE, VIEW, methods="POST")
+def count(request: OperatorRequest, case_id: UUID) -> HttpResponse:
+    """Counts what would be erased."""
+    return perform(
+        request,
+        case_id,
+        lambda case: services.make_preview(case, by=request.user),
+        "Counted. Nothing was changed.",
+    )
+
+
+@operator_page(HANDLE, VIEW, methods="POST")
+def ask(request: OperatorRequest, case_id: UUID) -> HttpResponse:
+    """Asks a second person to approve."""
+    return perform(
+        request,
+        case_id,
+        lambda case: services.request_approval(case, by=request.user),
+        "Approval was requested. Another person has to approve.",
+    )
+
+
+@operator_page(APPROVE, VIEW, methods="POST")
+@recently_authenticated(doing="approve an erasure")
+def approve(request: OperatorRequest, case_id: UUID) -> HttpResponse:
+    form = ApprovalForm(request.POST, auto_id="approval-%s")
+    return perform_with_form(
+        request,
+        case_id,
+        form,
+        "approval_form",
+        lambda case: services.approve_request(case, by=request.user, typed_key=form.cleaned_data["typed_key"]),
+        "The erasure was approved. It starts when the time to cancel is over.",
+    )
+
+
+@operator_page(APPROVE, VIEW, methods="POST")
+def send_back(request: OperatorRequest, case_id: UUID) -> HttpResponse:
+    form = NoteForm(request.POST, auto_id="send-back-%s")
+    return perform_with_form(
+        request,
+        case_id,
+        form,
+        "send_back_form",
+        lambda case: services.send_back(case, note=form.cleaned_data["note"], by=request.user),
+        "The request was sent back.",
+    )
+
+
+@operator_page(HANDLE, VIEW, methods="POST")
+def refuse(request: OperatorRequest, case_id: UUID) -> HttpResponse:
+    form = RefuseForm(request.POST, auto_id="refuse-%s")
+
+    def refused(case: SubjectRequest) -> None:
+        reason = SubjectRequest.Refusal(form.cleaned_data["reason"])
+        services.refuse_request(case, reason=reason, note=form.cleaned_data["note"], by=request.user)
+
+    return perform_with_form(request, case_id, form, "refuse_form", refused, "The request was refused.")
+
+
+@operator_page(HANDLE, VIEW, methods="POST")
+def extend(request: OperatorRequest, case_id: UUID) -> HttpResponse:
+    form = ExtendForm(request.POST, auto_id="extend-%s")
+
+    def extended(case: SubjectRequest) -> None:
+        values = form.cleaned_data
+        services.extend_request(case, until=values["until"], note=values["note"], by=request.user)
+
+    return perform_with_form(request, case_id, form, "extend_form", extended, "The time was extended.")
+
+
+@operator_page(HANDLE, VIEW, methods="POST")
+def cancel(request: OperatorRequest, case_id: UUID) -> HttpResponse:
+    form = NoteForm(request.POST, auto_id="cancel-%s")
+    return perform_with_form(
+        request,
+        case_id,
+        form,
+        "cancel_form",
+        lambda case: services.cancel_request(case, note=form.cleaned_data["note"], by=request.user),
+        "The request was cancelled. Nothing was erased.",
+    )
+
+
+@operator_page(HANDLE, VIEW, methods="POST")
+def comment(request: OperatorRequest, case_id: UUID) -> HttpResponse:
+    form = NoteForm(request.POST, auto_id="comment-%s")
+    return perform_with_form(
+        request,
+        case_id,
+        form,
+        "comment_form",
+        lambda case: services.comment(case, text=form.cleaned_data["note"], by=request.user),
+        "The note was added to the case log.",
+    )
+
+
+@operator_page(CONTROL, VIEW, methods="POST")
+def pause(request: OperatorRequest, case_id: UUID) -> HttpResponse:
+    return perform(
+        request,
+        case_id,
+        lambda case: runs.pause_run(run_of(case), by=request.user),
+        "The erasure was paused.",
+    )
+
+
+@operator_page(CONTROL, VIEW, methods="POST")
+def resume(request: OperatorRequest, case_id: UUID) -> HttpResponse:
+    return perform(
+        request,
+        case_id,
+        lambda case: runs.resume_run(run_of(case), by=request.user),
+        "The erasure continues.",
+    )
+
+
+def run_of(case: SubjectRequest) -> Run:
+    """The run of an erasure. Raises WrongState before the approval."""
+    if case.run is None:
+        raise services.WrongState(case)
+    return case.run
+
+
+@operator_page(HANDLE, VIEW, methods="GET, POST")
+@recently_authenticated(doing="end an erasure without one of its stores")
+def leave_out(request: OperatorRequest, case_id: UUID, step_id: int) -> HttpResponse:
+    """The decision to end an erasure without a step that waits for its store."""
+    case = access.case_for(request.user, case_id)
+    step = access.step_for(request.user, case, step_id)
+    form = NoteForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        return perform(
+            request,
+            case_id,
+            lambda case: services.leave_out(case, step, note=form.cleaned_data["note"], by=request.user),
+            "The step was left out. The receipt will name it.",
+        )
+    context = {"case": case, "step": StepView(step, ""), "form": form}
+    return render(request, "erasure/leave_out.html", context, status=422 if form.is_bound else 200)
