@@ -8,11 +8,13 @@ from uuid import UUID
 from django.contrib.auth.models import User
 
 from memadmin.audit.log.label_registry import Name, guard_values, names
-from memadmin.erasure.models import SubjectRequest
+from memadmin.erasure.batches import audit_events as batch_events  # noqa: F401  # declares them
+from memadmin.erasure.models import RequestBatch, SubjectRequest
 
 REQUEST = "erasure.subjectrequest"
 
 guard_values(REQUEST, "erasure.view_request")
+guard_values("erasure.requestbatch", "erasure.view_request")
 
 
 @names(REQUEST, noun="request")
@@ -22,4 +24,14 @@ def request_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
     return {
         request.id: Name(f"request {request}", request.get_absolute_url() if may_open else "")
         for request in SubjectRequest.objects.filter(id__in=refs)
+    }
+
+
+@names("erasure.requestbatch", noun="batch")
+def batch_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
+    """Number of each batch, with a link for viewers who may see requests. One query."""
+    may_open = viewer.has_perm("erasure.view_request")
+    return {
+        batch.id: Name(f"batch {batch}", batch.get_absolute_url() if may_open else "")
+        for batch in RequestBatch.objects.filter(id__in=refs)
     }

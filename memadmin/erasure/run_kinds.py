@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.models import User
 
 from memadmin.erasure import closing, work
+from memadmin.erasure.batches import run_kinds as batch_kinds  # noqa: F401  # registers them
 from memadmin.erasure.exceptions import Left
 from memadmin.erasure.models import SubjectRequest
 from memadmin.runs.engine import Lease

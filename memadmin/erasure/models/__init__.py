@@ -1,7 +1,8 @@
 """Models of requests of people about their data."""
 
+from memadmin.erasure.models.batches import BatchLine, RequestBatch
 from memadmin.erasure.models.requests import RequestNote, SubjectRequest
 from memadmin.erasure.models.steps import ErasureStep
 from memadmin.erasure.models.suppressions import SuppressionEntry
 
-__all__ = ["ErasureStep", "RequestNote", "SubjectRequest", "SuppressionEntry"]
+__all__ = ["BatchLine", "ErasureStep", "RequestBatch", "RequestNote", "SubjectRequest", "SuppressionEntry"]
