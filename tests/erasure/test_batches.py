@@ -266,7 +266,7 @@ def test_a_hold_placed_meanwhile_stops_its_subject_only(officer: User, second: U
 
 
 def test_a_subject_merged_meanwhile_is_left_out(officer: User, second: User) -> None:
-    ann, bob = make_subjects(["ann", "bob"])
+    _ann, bob = make_subjects(["ann", "bob"])
     other = make_subject("eve")
     proposed("likes tea", subject=other)
     batch = approved_batch(csv_of("ann", "bob"), by=officer, second=second)

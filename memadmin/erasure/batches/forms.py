@@ -27,7 +27,7 @@ class UploadForm(forms.Form):
     file = forms.FileField(
         label="CSV file",
         widget=forms.FileInput({"class": "form-control", "accept": ".csv,text/csv,text/plain"}),
-        help_text="Columns key, kind and note, separated by commas or semicolons, in UTF-8. The last two may be missing."
+        help_text="Columns key, kind and note, with commas or semicolons, in UTF-8. The last two may be missing."
         f" At most {MOST_LINES:,} lines and 1 MB. The file is not kept.",
         error_messages={
             "required": "Choose a file.",
