@@ -11,6 +11,7 @@ from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
 from memadmin.erasure.batches import services
+from memadmin.erasure.batches.work import open_case
 from memadmin.erasure.models import RequestBatch, SubjectRequest
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
@@ -106,12 +107,12 @@ def test_from_the_upload_to_the_end_in_two_browsers(first: Client, second: Clien
     assert first.post(f"{here}cancel/").status_code == 409
     outcome = streamed(first.get(f"{here}outcome.csv"))
     assert outcome.count("erased, second scan to come") == 3
-    assert "ann" not in outcome
+    assert "cust_41213" not in outcome
     let_a_day_pass(batch)
     work_off_batch(batch)
     page = text(first.get(here))
     assert "100 %" in page
-    assert "ann" not in page.replace("cannot", "")
+    assert "cust_41213" not in page
     assert "complete" in text(first.get("/requests/batches/"))
     types = set(AuditEvent.objects.filter(type__startswith="batch.").values_list("type", flat=True))
     assert types >= {
@@ -219,8 +220,6 @@ def test_outcomes_are_filtered_and_paged(first: Client, officer: User, colleague
     batch = approved_batch(csv_of(*(f"cust_{number:02}" for number in range(30))), by=officer, second=colleague)
     RequestBatch.objects.filter(pk=batch.pk).update(state="running", started_at=now())
     for line in batch.lines.all()[:28]:
-        from memadmin.erasure.batches.work import open_case
-
         open_case(batch, line)
     SubjectRequest.objects.filter(batch_lines__number=5).update(state="complete", closed_at=now())
     here = batch.get_absolute_url()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Min
+from django.db.models import Min, QuerySet
 from django.db.models.functions import Now
 from django.utils.timezone import now
 
@@ -39,15 +39,17 @@ def work(lease: Lease) -> None:
         start(lease, batch)
     children = Run.objects.filter(subject_request__batch_lines__batch=batch)
     while True:
-        # Sees a pause, keeps the lease and counts what workers have done meanwhile.
-        count_done(lease, batch)
-        lease.checkpoint()
-        # Cases that are open come first: those of a process that was killed, and those that have waited long enough.
-        child = children.filter(pk__in=Run.objects.workable().values("pk")).order_by("pk").first()
+        hand_over(lease, batch)
+        # Also those of a process that was killed. One that has waited comes last: thousands that ask again and again
+        # whether a store is back must not keep the others from being opened.
+        child = workable(children).filter(retry_at__isnull=True).first()
         if child is not None:
             engine.carry_on(child, seconds=engine.SLICE_SECONDS)
         elif not open_next(lease, batch):
             break
+    for child in list(workable(children)):
+        engine.carry_on(child, seconds=engine.SLICE_SECONDS)
+        hand_over(lease, batch)
     counts = outcomes.counts(batch)
     if unfinished := sum(counts.values()) - sum(counts.get(outcome, 0) for outcome in outcomes.CLOSED):
         next_at = children.filter(state=Run.State.WAITING).aggregate(at=Min("retry_at"))["at"]
@@ -75,6 +77,17 @@ def start(lease: Lease, batch: RequestBatch) -> None:
         audit.record(audit_events.BATCH_STARTED, target=locked)
         RequestBatch.objects.filter(pk=batch.pk).update(state=State.RUNNING, started_at=Now())
     batch.refresh_from_db()
+
+
+def workable(children: QuerySet[Run]) -> QuerySet[Run]:
+    """Runs of cases that no worker has, and that need not wait any more."""
+    return children.filter(pk__in=Run.objects.workable().order_by().values("pk")).order_by("pk")
+
+
+def hand_over(lease: Lease, batch: RequestBatch) -> None:
+    """Sees a pause, keeps the lease, counts what is done, by workers too, and ends here when the slice is over."""
+    count_done(lease, batch)
+    lease.checkpoint()
 
 
 def count_done(lease: Lease, batch: RequestBatch) -> None:
