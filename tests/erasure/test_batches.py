@@ -13,7 +13,7 @@ from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
 from memadmin.erasure.batches import checking, outcomes, services
-from memadmin.erasure.batches.outcomes import Outcome
+from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.batches.parsing import parse
 from memadmin.erasure.batches.view_models import LineView
 from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
@@ -236,7 +236,7 @@ def test_each_line_becomes_a_case_with_its_receipt(officer: User, second: User) 
     batch = approved_batch(csv_of("ann,user,asked twice", "bob"), by=officer, second=second)
     run = work_off_batch(batch)
     assert (batch.state, run.state) == (State.RUNNING, Run.State.WAITING), run.reason
-    assert outcomes.counts(batch) == {Outcome.SCANNING: 2}
+    assert outcomes.counts(batch) == {LineOutcome.SCANNING: 2}
     assert (run.done, run.total) == (2, 2)
     assert [memory.subject for memory in Memory.objects.all()] == [subjects[2]]
     with pytest.raises(services.BatchStarted):
@@ -261,7 +261,7 @@ def test_a_hold_placed_meanwhile_stops_its_subject_only(officer: User, second: U
     batch = approved_batch(csv_of("ann", "bob", "eve"), by=officer, second=second)
     make_hold(bob, by=officer)
     work_off_batch(batch)
-    assert outcomes.counts(batch) == {Outcome.SCANNING: 2, Outcome.HELD: 1}
+    assert outcomes.counts(batch) == {LineOutcome.SCANNING: 2, LineOutcome.HELD: 1}
     assert [memory.subject for memory in Memory.objects.all()] == [bob]
 
 
@@ -272,7 +272,7 @@ def test_a_subject_merged_meanwhile_is_left_out(officer: User, second: User) -> 
     batch = approved_batch(csv_of("ann", "bob"), by=officer, second=second)
     merge_subjects(bob, other, by=officer)
     work_off_batch(batch)
-    assert outcomes.counts(batch) == {Outcome.SCANNING: 1}
+    assert outcomes.counts(batch) == {LineOutcome.SCANNING: 1}
     assert Memory.objects.filter(subject=other).exists()
     assert batch.lines.get(subject=bob).problem == "merged"
 
@@ -282,7 +282,7 @@ def test_a_line_joins_a_case_that_was_opened_meanwhile(officer: User, second: Us
     batch = approved_batch(csv_of("ann", "bob"), by=officer, second=second)
     case = make_request(ann, by=officer)
     work_off_batch(batch)
-    assert outcomes.counts(batch) == {Outcome.SCANNING: 1, Outcome.OTHER_CASE: 1}
+    assert outcomes.counts(batch) == {LineOutcome.SCANNING: 1, LineOutcome.OTHER_CASE: 1}
     case.refresh_from_db()
     assert case.approved_by is None  # that case needs an approval of its own
     assert bob.requests.get().is_started
@@ -305,12 +305,12 @@ def test_a_failing_line_does_not_stop_the_others_and_is_retried(
     monkeypatch.setattr(work, "start", failing)
     monkeypatch.setattr(engine, "MOST_ATTEMPTS", 1)
     work_off_batch(batch)
-    assert outcomes.counts(batch) == {Outcome.SCANNING: 2, Outcome.FAILED: 1}
+    assert outcomes.counts(batch) == {LineOutcome.SCANNING: 2, LineOutcome.FAILED: 1}
     monkeypatch.setattr(work, "start", start)
     assert services.retry_failed(batch, by=officer) == 1
     Run.objects.filter(pk=batch.run_id).update(retry_at=None)
     work_off_batch(batch)
-    assert outcomes.counts(batch) == {Outcome.SCANNING: 3}
+    assert outcomes.counts(batch) == {LineOutcome.SCANNING: 3}
     with pytest.raises(services.WrongBatchState):
         services.retry_failed(batch, by=officer)
 
@@ -334,4 +334,4 @@ def test_a_paused_batch_begins_no_further_subject(officer: User, second: User, m
     batch.run.refresh_from_db()
     runs.resume_run(batch.run, by=officer)
     work_off_batch(batch)
-    assert outcomes.counts(batch) == {Outcome.SCANNING: 3}
+    assert outcomes.counts(batch) == {LineOutcome.SCANNING: 3}

@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.db.models import QuerySet
 from django.utils.timezone import now
 
-from memadmin.erasure.batches.outcomes import Outcome, lines_with_outcome
+from memadmin.erasure.batches.outcomes import LineOutcome, lines_with_outcome
 from memadmin.erasure.batches.parsing import LONGEST_KEY, MOST_BYTES, MOST_LINES
 from memadmin.erasure.forms import OLDEST, day, in_sentences, lines, select
 from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
@@ -130,7 +130,7 @@ class OutcomeFilters(FilterForm):
     )
     outcome = forms.ChoiceField(
         required=False,
-        choices=[("", "Any outcome"), *in_sentences(Outcome.choices)],
+        choices=[("", "Any outcome"), *in_sentences(LineOutcome.choices)],
         widget=select(**{"aria-label": "Outcome"}),
         error_messages={"invalid_choice": "Unknown outcome."},
     )
@@ -157,4 +157,4 @@ class OutcomeFilters(FilterForm):
     def spelled_out(self, name: str, value: Any) -> str:
         if name == "which":
             return str(value) if str(value).upper().startswith("DSR") else f"line {value}"
-        return str(Outcome(value).label)
+        return str(LineOutcome(value).label)

@@ -13,7 +13,7 @@ from memadmin.runs.models import Run
 State = SubjectRequest.State
 
 
-class Outcome(TextChoices):
+class LineOutcome(TextChoices):
     """In the order of the strip on the page."""
 
     COMPLETE = "complete", "complete"
@@ -28,22 +28,22 @@ class Outcome(TextChoices):
     TO_DO = "to_do", "to do"
 
 
-ERASED = (Outcome.COMPLETE, Outcome.SCANNING, Outcome.EXCEPTIONS)
-RETRIED = (Outcome.FAILED, Outcome.HELD)
-CLOSED = (Outcome.COMPLETE, Outcome.EXCEPTIONS, Outcome.CANCELLED)
+ERASED = (LineOutcome.COMPLETE, LineOutcome.SCANNING, LineOutcome.EXCEPTIONS)
+RETRIED = (LineOutcome.FAILED, LineOutcome.HELD)
+CLOSED = (LineOutcome.COMPLETE, LineOutcome.EXCEPTIONS, LineOutcome.CANCELLED)
 
 _OUTCOME = Case(
-    When(request__isnull=True, then=Value(Outcome.TO_DO)),
-    When(request__state=State.COMPLETE, then=Value(Outcome.COMPLETE)),
-    When(request__state=State.COMPLETE_WITH_EXCEPTIONS, then=Value(Outcome.EXCEPTIONS)),
-    When(request__state__in=(State.REFUSED, State.CANCELLED), then=Value(Outcome.CANCELLED)),
-    When(request__state__in=(State.RECEIVED, State.CHECKED, State.AWAITING), then=Value(Outcome.OTHER_CASE)),
-    When(request__run__state=Run.State.STOPPED, then=Value(Outcome.HELD)),
-    When(request__run__state=Run.State.FAILED, then=Value(Outcome.FAILED)),
-    When(request__state=State.SCANNING, then=Value(Outcome.SCANNING)),
-    When(request__run__state=Run.State.PAUSED, then=Value(Outcome.WAITING)),
-    When(request__run__state=Run.State.WAITING, request__run__reason__gt="", then=Value(Outcome.WAITING)),
-    default=Value(Outcome.RUNNING),
+    When(request__isnull=True, then=Value(LineOutcome.TO_DO)),
+    When(request__state=State.COMPLETE, then=Value(LineOutcome.COMPLETE)),
+    When(request__state=State.COMPLETE_WITH_EXCEPTIONS, then=Value(LineOutcome.EXCEPTIONS)),
+    When(request__state__in=(State.REFUSED, State.CANCELLED), then=Value(LineOutcome.CANCELLED)),
+    When(request__state__in=(State.RECEIVED, State.CHECKED, State.AWAITING), then=Value(LineOutcome.OTHER_CASE)),
+    When(request__run__state=Run.State.STOPPED, then=Value(LineOutcome.HELD)),
+    When(request__run__state=Run.State.FAILED, then=Value(LineOutcome.FAILED)),
+    When(request__state=State.SCANNING, then=Value(LineOutcome.SCANNING)),
+    When(request__run__state=Run.State.PAUSED, then=Value(LineOutcome.WAITING)),
+    When(request__run__state=Run.State.WAITING, request__run__reason__gt="", then=Value(LineOutcome.WAITING)),
+    default=Value(LineOutcome.RUNNING),
     output_field=CharField(),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.utils.timezone import now
 
 from memadmin.erasure.batches import services
-from memadmin.erasure.batches.outcomes import CLOSED, ERASED, RETRIED, Outcome
+from memadmin.erasure.batches.outcomes import CLOSED, ERASED, RETRIED, LineOutcome
 from memadmin.erasure.batches.previews import OURS
 from memadmin.erasure.models import BatchLine, RequestBatch
 from memadmin.erasure.services import PREVIEW_AGE
@@ -36,16 +36,16 @@ LOOKS = {
 """Colour and symbol of each state."""
 
 OUTCOME_LOOKS = {
-    Outcome.COMPLETE: ("green", "check", "s-green"),
-    Outcome.SCANNING: ("blue", "radar-2", "s2"),
-    Outcome.WAITING: ("yellow", "clock-pause", "s-gold"),
-    Outcome.EXCEPTIONS: ("orange", "alert-triangle", "s-orange"),
-    Outcome.HELD: ("purple", "gavel", "s-purple"),
-    Outcome.FAILED: ("red", "alert-octagon", "s-red"),
-    Outcome.CANCELLED: ("secondary", "ban", "s4"),
-    Outcome.OTHER_CASE: ("secondary", "file-text-shield", "s4"),
-    Outcome.RUNNING: ("blue", "loader-2", "s1"),
-    Outcome.TO_DO: ("secondary", "circle-dashed", "s3"),
+    LineOutcome.COMPLETE: ("green", "check", "s-green"),
+    LineOutcome.SCANNING: ("blue", "radar-2", "s2"),
+    LineOutcome.WAITING: ("yellow", "clock-pause", "s-gold"),
+    LineOutcome.EXCEPTIONS: ("orange", "alert-triangle", "s-orange"),
+    LineOutcome.HELD: ("purple", "gavel", "s-purple"),
+    LineOutcome.FAILED: ("red", "alert-octagon", "s-red"),
+    LineOutcome.CANCELLED: ("secondary", "ban", "s4"),
+    LineOutcome.OTHER_CASE: ("secondary", "file-text-shield", "s4"),
+    LineOutcome.RUNNING: ("blue", "loader-2", "s1"),
+    LineOutcome.TO_DO: ("secondary", "circle-dashed", "s3"),
 }
 """Colour and symbol of each outcome, and its class in the strip."""
 
@@ -63,10 +63,10 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StripPart:
     """One outcome in the strip: its width and left edge in percent."""
 
-    outcome: Outcome
+    outcome: LineOutcome
     count: int
     start: str
     width: str
@@ -130,7 +130,7 @@ class BatchView:
     def is_scanning(self) -> bool:
         """True if everything is erased, and only second scans are to come."""
         unfinished = self.accepted - sum(self.counts.get(outcome, 0) for outcome in CLOSED)
-        return self.batch.state == State.RUNNING and 0 < unfinished == self.counts.get(Outcome.SCANNING, 0)
+        return self.batch.state == State.RUNNING and 0 < unfinished == self.counts.get(LineOutcome.SCANNING, 0)
 
     # --- due date -----------------------------------------------------------------------------------------------------
 
@@ -178,6 +178,11 @@ class BatchView:
         return [place.name for place in self.places if place.problem]
 
     @property
+    def backups_until(self) -> date:
+        """When the last backup with the data is gone, if it was erased today."""
+        return (now() + timedelta(days=settings.BACKUP_DAYS)).date()
+
+    @property
     def is_preview_fresh(self) -> bool:
         """True if approval can be requested with this preview."""
         return self.batch.previewed_at is not None and self.batch.previewed_at >= now() - PREVIEW_AGE
@@ -196,7 +201,7 @@ class BatchView:
     @property
     def handled(self) -> int:
         """Subjects whose case was begun."""
-        return self.accepted - self.counts.get(Outcome.TO_DO, 0) - self.counts.get(Outcome.RUNNING, 0)
+        return self.accepted - self.counts.get(LineOutcome.TO_DO, 0) - self.counts.get(LineOutcome.RUNNING, 0)
 
     @property
     def percent(self) -> int:
@@ -206,14 +211,14 @@ class BatchView:
         return min(99, self.handled * 100 // self.accepted) if self.accepted else 0
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[StripPart]:
         found, start = [], 0.0
-        for outcome in Outcome:
+        for outcome in LineOutcome:
             count = self.counts.get(outcome, 0)
             if not count:
                 continue
             width = count * 100 / max(self.accepted, 1)
-            found.append(Part(outcome, count, f"{start:.3f}%", f"{width:.3f}%"))
+            found.append(StripPart(outcome, count, f"{start:.3f}%", f"{width:.3f}%"))
             start += width
         return found
 
@@ -285,7 +290,7 @@ class LineView:
     line: BatchLine
     label: str = ""
     """The subject's ID, where the text of the line is destroyed."""
-    outcome: Outcome | None = None
+    outcome: LineOutcome | None = None
 
     @property
     def text(self) -> Any:
@@ -328,7 +333,7 @@ class LineView:
 
     @property
     def state(self) -> str:
-        return "erased" if self.outcome == Outcome.SCANNING else self.outcome.label if self.outcome else ""
+        return "erased" if self.outcome == LineOutcome.SCANNING else self.outcome.label if self.outcome else ""
 
     @property
     def rows(self) -> str:
@@ -344,9 +349,9 @@ class LineView:
         if request is None:
             return ""
         run = request.run
-        if self.outcome in (Outcome.HELD, Outcome.FAILED, Outcome.WAITING) and run:
+        if self.outcome in (LineOutcome.HELD, LineOutcome.FAILED, LineOutcome.WAITING) and run:
             return run.reason
-        if self.outcome == Outcome.EXCEPTIONS and run:
+        if self.outcome == LineOutcome.EXCEPTIONS and run:
             return counted(len(run.exceptions), "exception")
         return "receipt signed" if request.receipt else ""
 
@@ -359,7 +364,7 @@ def line_views(lines: Collection[BatchLine]) -> list[LineView]:
         LineView(
             line,
             labels.get(line.subject_id, "") if line.subject_id else "",
-            Outcome(line.outcome) if hasattr(line, "outcome") else None,
+            LineOutcome(line.outcome) if hasattr(line, "outcome") else None,
         )
         for line in lines
     ]

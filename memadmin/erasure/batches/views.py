@@ -17,7 +17,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from memadmin import audit
 from memadmin.erasure.batches import audit_events, outcomes, services
 from memadmin.erasure.batches.forms import BatchApprovalForm, OutcomeFilters, SendBackForm, UploadForm
-from memadmin.erasure.batches.outcomes import Outcome
+from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.batches.parsing import BadFile
 from memadmin.erasure.batches.view_models import BatchView, line_views, rows_per_second
 from memadmin.erasure.models import BatchLine, ErasureStep, RequestBatch
@@ -226,5 +226,5 @@ def outcome_rows(shown: RequestBatch) -> Iterator[tuple[object, ...]]:
     lines = outcomes.with_rows(outcomes.lines_with_outcome(shown)).order_by("number")
     columns = ("number", "request__number", "outcome", "rows_erased", "rows_expected", "request__closed_at")
     for number, case, outcome, erased, expected, closed in lines.values_list(*columns).iterator():
-        label = Outcome(outcome).label
+        label = LineOutcome(outcome).label
         yield number, f"DSR-{case:04}" if case else "", label, erased, expected, closed and closed.isoformat()

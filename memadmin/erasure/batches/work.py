@@ -18,7 +18,7 @@ from memadmin.erasure import audit_events as request_events
 from memadmin.erasure import services as requests
 from memadmin.erasure import work as erasures
 from memadmin.erasure.batches import audit_events, outcomes, services
-from memadmin.erasure.batches.outcomes import Outcome
+from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.models import BatchLine, RequestBatch, RequestNote, SubjectRequest
 from memadmin.erasure.preview import out_of_reach
 from memadmin.erasure.scope import scope_of
@@ -59,11 +59,11 @@ def work(lease: Lease) -> None:
 
 def sentence_about(counts: dict[str, int], unfinished: int) -> str:
     """What the batch waits for."""
-    if counts.get(Outcome.SCANNING, 0) == unfinished:
+    if counts.get(LineOutcome.SCANNING, 0) == unfinished:
         return "Everything is erased. The second scan of each subject is a day after its first."
     numbers = [
         f"{counts[outcome]:,} {outcome.label}"
-        for outcome in Outcome
+        for outcome in LineOutcome
         if outcome not in outcomes.CLOSED and counts.get(outcome)
     ]
     return f"Not every case is closed: {', '.join(numbers)}."
@@ -162,6 +162,6 @@ def close(run: Run) -> None:
         services.close(batch, State.CANCELLED)
         return
     counts = outcomes.counts(batch)
-    subjects, complete = sum(counts.values()), counts.get(Outcome.COMPLETE, 0)
+    subjects, complete = sum(counts.values()), counts.get(LineOutcome.COMPLETE, 0)
     audit.record(audit_events.BATCH_CLOSED, target=batch, counters={"subjects": subjects, "complete": complete})
     services.close(batch, State.COMPLETE if subjects == complete else State.COMPLETE_WITH_EXCEPTIONS)

@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils.timezone import now
 
 from memadmin.erasure.batches import outcomes, services
-from memadmin.erasure.batches.outcomes import Outcome
+from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.batches.parsing import MOST_BYTES, BadFile
 from memadmin.erasure.management.commands.erase_subject import person
 from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
@@ -64,8 +64,16 @@ class Command(BaseCommand):
         batch = RequestBatch.objects.select_related("run").get(pk=batch.pk)
         counts = outcomes.counts(batch)
         self.report(report_of(batch, counts), as_json)
-        if unfinished := {Outcome.TO_DO, Outcome.RUNNING, Outcome.WAITING, Outcome.HELD, Outcome.FAILED} & set(counts):
-            names = ", ".join(f"{counts[outcome]:,} {outcome.label}" for outcome in Outcome if outcome in unfinished)
+        if unfinished := {
+            LineOutcome.TO_DO,
+            LineOutcome.RUNNING,
+            LineOutcome.WAITING,
+            LineOutcome.HELD,
+            LineOutcome.FAILED,
+        } & set(counts):
+            names = ", ".join(
+                f"{counts[outcome]:,} {outcome.label}" for outcome in LineOutcome if outcome in unfinished
+            )
             raise CommandError(f"Batch {batch} is not finished: {names}. The same command continues.")
 
     def carry_out(self, batch: RequestBatch) -> None:
@@ -127,6 +135,6 @@ def report_of(batch: RequestBatch, counts: dict[str, int]) -> dict[str, Any]:
     return {
         "batch": str(batch),
         "state": batch.state,
-        "subjects": {Outcome(outcome).value: count for outcome, count in sorted(counts.items())},
+        "subjects": {LineOutcome(outcome).value: count for outcome, count in sorted(counts.items())},
         "broken": [f"line {line.number}: {BatchLine.Problem(line.problem).label}" for line in broken],
     }
