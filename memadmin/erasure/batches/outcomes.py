@@ -48,7 +48,7 @@ _OUTCOME = Case(
 )
 
 
-def lines_with_outcome(batch: RequestBatch) -> QuerySet[BatchLine]:
+def lines_with_outcome(batch: RequestBatch) -> QuerySet[Any]:
     """Lines that are part of the batch, each with its `outcome`."""
     return BatchLine.objects.filter(batch=batch, problem="").annotate(outcome=_OUTCOME)
 

@@ -43,7 +43,7 @@ def parse(data: bytes) -> list[ParsedLine]:
     if "\0" in text:
         raise BadFile("The file contains a NUL: it is not a text file. Save it as “CSV UTF-8” and upload it again.")
     separator = separator_of(text)
-    found = []
+    found: list[ParsedLine] = []
     for number, raw, cells in records(text, separator):
         if not found and cells[0].strip().lower() == COLUMNS[0]:
             check_header(cells)
