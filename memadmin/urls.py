@@ -17,6 +17,7 @@ urlpatterns = [
     path("holds/", include("memadmin.retention.urls")),
     path("memories/", include("memories_app.urls")),
     path("runs/", include("memadmin.runs.urls")),
+    path("requests/batches/", include("memadmin.erasure.batches.urls")),
     path("requests/", include("memadmin.erasure.urls")),
     path("reviews/", include("memories_app.review.urls")),
     path("", include("sessions_app.urls")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -13,10 +13,12 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils.timezone import now
 
 from memadmin.accounts.models import RoleRequest
 from memadmin.audit.models import AuditEvent
-from memadmin.erasure.models import RequestNote, SubjectRequest
+from memadmin.erasure.models import BatchLine, RequestBatch, RequestNote, SubjectRequest
+from memadmin.runs.models import Run
 from memadmin.web.paging import sign_cursor, sort_keys
 from sessions_app.models import SessionFinding, SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
 from sessions_app.search.remembered import remember_search
@@ -62,6 +64,9 @@ QUERIES = {
     "requests": 11,
     "request": 17,
     "data map": 9,
+    "batches": 10,
+    "batch": 17,
+    "broken lines of a batch": 10,
     "raw edits: sessions on record": 5,
     "raw edits: subjects": 5,
     "raw edits: people": 6,
@@ -120,6 +125,7 @@ def grow(first: int, last: int) -> None:
         make_request(subject, by=by)
     case = SubjectRequest.objects.earliest("number")
     RequestNote.objects.bulk_create(RequestNote(request=case, code="comment", by=by) for _ in numbers)
+    grow_batches(numbers, SubjectRequest.objects.filter(subject__in=subjects))
     RoleRequest.objects.bulk_create(
         RoleRequest(person=by, requested_by=by, is_superuser=True, reason="staff") for _ in numbers
     )
@@ -131,6 +137,28 @@ def reader() -> Client:
     reader = person("support", "compliance", "administrator")
     User.objects.update(is_superuser=True, is_staff=True)
     return signed_in(reader)
+
+
+def grow_batches(numbers: Iterable[int], cases: Iterable[SubjectRequest]) -> None:
+    """Batches, and lines of the first one: with an outcome, and broken."""
+    numbers = list(numbers)
+    for number in numbers:
+        running = {"state": "running", "started_at": now(), "approved_at": now()}
+        RequestBatch.objects.get_or_create(
+            number=number,
+            defaults={
+                **({"run": Run.objects.create(kind="erasure_batch"), **running} if number == 1 else {}),
+                **{"file_name": "a.csv", "file_size": 1, "file_sha256": str(number), "ground": "consent"},
+                **{"received_on": now(), "due_on": now()},
+            },
+        )
+    first = RequestBatch.objects.get(number=1)
+    BatchLine.objects.bulk_create(
+        BatchLine(batch=first, number=case.number * 2, subject_id=case.subject_id, request=case) for case in cases
+    )
+    BatchLine.objects.bulk_create(
+        BatchLine(batch=first, number=number * 2 + 1, problem="unknown") for number in numbers
+    )
 
 
 def addresses() -> Mapping[str, str]:
@@ -170,6 +198,9 @@ def addresses() -> Mapping[str, str]:
         "data map": at("data_map:map"),
         "requests": at("erasure:requests"),
         "request": at("erasure:request", SubjectRequest.objects.earliest("number").id),
+        "batches": at("batches:batches"),
+        "batch": at("batches:batch", RequestBatch.objects.get(number=1).id),
+        "broken lines of a batch": at("batches:batch-broken", RequestBatch.objects.get(number=1).id),
         "account": at("accounts:account"),
         "audit log": at("audit:list"),
         "audit log of a subject": at("audit:list", subject=whom.pk, type="reads"),

@@ -10,12 +10,14 @@ from django.urls import reverse
 
 from memadmin.audit.log.label_registry import Name, guard_values, names
 from memadmin.erasure.audit_events import PROCESSING_RECORD, REQUEST
-from memadmin.erasure.models import SubjectRequest
+from memadmin.erasure.batches import audit_events as batch_events  # noqa: F401  # declares them
+from memadmin.erasure.models import RequestBatch, SubjectRequest
 
 VIEW_MAP = "erasure.view_data_map"
 
 guard_values(REQUEST, "erasure.view_request")
 guard_values(PROCESSING_RECORD, VIEW_MAP)
+guard_values("erasure.requestbatch", "erasure.view_request")
 
 
 @names(REQUEST, noun="request")
@@ -33,3 +35,13 @@ def record_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
     """The one record, with a link for viewers who may see the data map. No query."""
     address = reverse("data_map:map") if viewer.has_perm(VIEW_MAP) else ""
     return {ref: Name("record of processing", address) for ref in refs}
+
+
+@names("erasure.requestbatch", noun="batch")
+def batch_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
+    """Number of each batch, with a link for viewers who may see requests. One query."""
+    may_open = viewer.has_perm("erasure.view_request")
+    return {
+        batch.id: Name(f"batch {batch}", batch.get_absolute_url() if may_open else "")
+        for batch in RequestBatch.objects.filter(id__in=refs)
+    }

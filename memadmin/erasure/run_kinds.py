@@ -8,6 +8,7 @@ from memadmin.erasure import closing, work
 from memadmin.erasure.access_copy import building
 from memadmin.erasure.access_copy.deleting import delete_copy
 from memadmin.erasure.access_copy.exclusions import NotIncluded
+from memadmin.erasure.batches import run_kinds as batch_kinds  # noqa: F401  # registers them
 from memadmin.erasure.exceptions import Left
 from memadmin.erasure.models import AccessCopy, RequestNote, SubjectRequest
 from memadmin.runs.engine import Lease

@@ -136,6 +136,17 @@ MATRIX: dict[str, Rule] = {
     "erasure:request-leave-out": form(DECIDERS),
     "erasure:request-receipt": page(DECIDERS),
     "erasure:request-receipt-file": page(DECIDERS),
+    "batches:batches": page(DECIDERS),
+    "batches:batch-new": form(DECIDERS),
+    "batches:batch": page(DECIDERS),
+    "batches:batch-broken": page(DECIDERS),
+    "batches:batch-broken-file": page(DECIDERS),
+    "batches:batch-outcome-file": page(DECIDERS),
+    "batches:batch-correct": form(DECIDERS),
+    **{
+        f"batches:batch-{name}": verb(DECIDERS)
+        for name in ("count", "ask", "approve", "send-back", "cancel", "pause", "resume", "retry")
+    },
     # Legal holds
     "retention:holds": page(DECIDERS),
     "retention:hold": page(DECIDERS),
@@ -323,7 +334,7 @@ FRESH_PROOF = {
             *("accounts:second-factor-remove", "mfa_activate_totp", "mfa_add_webauthn", "mfa_generate_recovery_codes"),
             *("accounts:grant-approve", "accounts:role-confirm", "sessions:ask", "sessions:unlock"),
             *("audit:erase-details", "audit:erase-name", "retention:hold-release"),
-            *("erasure:request-approve", "erasure:request-leave-out"),
+            *("erasure:request-approve", "erasure:request-leave-out", "batches:batch-approve"),
             *("sessions:redact-item", "sessions:redact-session", "sessions:redact-subject"),
             *("sessions:reveal", "sessions:reveal-session", "sessions:attach", "sessions:detach"),
             *("sessions:subject-merge", "sessions:subject-undo-merge", "sessions:alias-add", "sessions:alias-remove"),

@@ -61,6 +61,7 @@ from tests.accounts.matrix import (
 )
 from tests.agents import drop_agent_tables, make_agent_tables
 from tests.builders import make_session, make_store, make_subject
+from tests.erasure.batches import csv_of, uploaded
 from tests.erasure.builders import make_request
 from tests.memories.builders import one_of_each
 from tests.memories.queue import waiting
@@ -187,6 +188,8 @@ def make_world(user: User) -> World:
             "hold_id": make_hold("dispute", by=colleague).pk,
             "case_id": case.id,
             "step_id": ErasureStep.objects.create(request=case, name="sessions", place="main", position=0).pk,
+            "batch_id": uploaded(csv_of("customer_5"), by=colleague).id,
+            "line_number": 2,
             "event_id": AuditEvent.objects.latest("number").id,
             "session_id": own_session.pk,
             "memory_id": waiting("Prefers tea.", subject=subject).pk,
@@ -221,6 +224,8 @@ def make_world(user: User) -> World:
             "hold_id": nothing,
             "case_id": nothing,
             "step_id": 999_999,
+            "batch_id": nothing,
+            "line_number": 999_999,
             "event_id": nothing,
             "view_id": nothing,
             "rule_id": nothing,

@@ -10,12 +10,13 @@ import pytest
 from django.apps import apps
 from django.contrib.auth.models import Group, User
 from django.db import connection, transaction
+from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.accounts.models import ContentGrant, GrantedSession, RoleRequest
 from memadmin.audit.log import ids, row_triggers, types
 from memadmin.audit.models import AuditActor, AuditEvent
-from memadmin.erasure.models import ProcessingRecord
+from memadmin.erasure.models import ProcessingRecord, RequestBatch
 from memadmin.retention.models import LegalHold
 from memories_app.models import (
     ApprovalRule,
@@ -132,6 +133,9 @@ CHANGES: dict[str, Callable[[], Any]] = {
     "legal_hold.row_inserted": lambda: place_a_hold("second"),
     "legal_hold.row_updated": lambda: LegalHold.objects.update(review_on="2030-01-01"),
     "legal_hold.row_deleted": lambda: delete_a_hold(),
+    "batch.row_inserted": lambda: make_batch("second"),
+    "batch.row_updated": lambda: RequestBatch.objects.update(ground="child"),
+    "batch.row_deleted": lambda: RequestBatch.objects.all().delete(),
     "subject.row_inserted": lambda: Subject.objects.create(),
     "subject.row_updated": lambda: run_sql(
         "UPDATE sessions_app_subject AS a SET merged_into_id = b.id FROM sessions_app_subject AS b WHERE a.id < b.id"
@@ -269,6 +273,12 @@ def place_a_hold(label: str) -> LegalHold:
     return make_hold(label, by=User.objects.get(username="reviewer"))
 
 
+def make_batch(digest: str) -> RequestBatch:
+    return RequestBatch.objects.create(
+        file_name="a.csv", file_size=1, file_sha256=digest, ground="consent", received_on=now(), due_on=now()
+    )
+
+
 def let_holds_be_deleted() -> None:
     """As the owner of the function that refuses it, until the end of the transaction."""
     run_sql(
@@ -296,6 +306,7 @@ def test_every_kind_of_change_of_every_governed_table_is_recorded() -> None:
     a_memory_with_all_that_it_rests_on()
     ApprovalRule.objects.create(name="first")
     place_a_hold("first")
+    make_batch("first")
     LearningStop.objects.create(subject=SubjectAlias.objects.latest("pk").subject)
     for event_type, change in CHANGES.items():
         point = transaction.savepoint()

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from django.db import connection
-from django.db.models import F
+from django.db.models import CharField, F, Func
 from django.db.models.functions import Now
 
 from memadmin import audit
@@ -178,9 +178,10 @@ def session_pages(store: SessionStore, cursor: str) -> Iterator[tuple[list[str],
                 return
             cursor = page.next_cursor
     else:
-        records = SessionRecord.objects.filter(store=store, session_id__gt=cursor).order_by("session_id")
+        known = SessionRecord.objects.filter(store=store, is_forgotten=False)
+        records = known.filter(session_id__gt=cursor).order_by("session_id")
         while page_ids := list(records.values_list("session_id", flat=True)[:PAGE_SESSIONS]):
-            yield [each for each in page_ids if not each.startswith(SessionRecord.FORGOTTEN)], page_ids[-1]
+            yield page_ids, page_ids[-1]
             records = records.filter(session_id__gt=page_ids[-1])
 
 
@@ -231,9 +232,11 @@ def erase_stray(lease: Lease, request: SubjectRequest, store: SessionStore, sess
 
 def forget(store: SessionStore, session_id: str, request: SubjectRequest) -> None:
     """Takes the id out of the record with which the store has marked the session as erased, and out of the log."""
+    digest = Func(F("store_id"), F("session_id"), function="memadmin_session_digest", output_field=CharField())
     for record in SessionRecord.objects.filter(store=store, session_id=session_id, erased_at__isnull=False):
-        forgotten = f"{SessionRecord.FORGOTTEN}{record.pk}"
-        SessionRecord.objects.filter(pk=record.pk).update(session_id=forgotten, ticket="", agent="", labels=[])
+        SessionRecord.objects.filter(pk=record.pk).update(
+            session_id=digest, is_forgotten=True, ticket="", agent="", labels=[]
+        )
         details = AuditDetail.objects.filter(event__object_ref=record.pk).values_list("pk", flat=True)
         audit_erasing.erase_details_of(list(details), subject=request.subject_id)
 

@@ -1,0 +1,163 @@
+"""Actions on a batch: each performs one service and shows the batch, or why nothing was changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+
+from memadmin.erasure.batches import services
+from memadmin.erasure.batches.forms import BatchApprovalForm, CorrectForm, SendBackForm
+from memadmin.erasure.batches.view_models import LineView
+from memadmin.erasure.batches.views import APPROVE, HANDLE, VIEW, batch_for, batch_page
+from memadmin.erasure.models import BatchLine, RequestBatch
+from memadmin.runs import services as runs
+from memadmin.web.pages import operator_page
+from memadmin.web.reauth import recently_authenticated
+from memadmin.web.requests import OperatorRequest
+
+CONTROL = "runs.control_run"
+
+FORBIDDEN = (services.RequestedYourself, services.AboutYourself)
+
+
+def perform(
+    request: OperatorRequest,
+    batch_id: UUID,
+    take: Callable[[RequestBatch], object],
+    done: str,
+    sent: Mapping[str, forms.Form] | None = None,
+) -> HttpResponse:
+    """Takes one action and shows the batch, or the reason why nothing was changed."""
+    batch = batch_for(batch_id)
+    for form in (sent or {}).values():
+        if not form.is_valid():
+            return batch_page(request, batch, status=422, sent=sent)
+    try:
+        take(batch)
+    except services.WrongConfirmation as problem:
+        for form in (sent or {}).values():
+            form.add_error("typed", str(problem))
+        return batch_page(request, batch_for(batch_id), status=422, sent=sent)
+    except (services.BatchError, runs.InvalidRunState, runs.ChunkUnderWay) as problem:
+        status = 403 if isinstance(problem, FORBIDDEN) else 409
+        # As it is now: perhaps another person was faster.
+        return batch_page(request, batch_for(batch_id), problem=str(problem), status=status, sent=sent)
+    messages.success(request, done)
+    return redirect(batch)
+
+
+@operator_page(HANDLE, VIEW, methods="GET, POST")
+def correct(request: OperatorRequest, batch_id: UUID, line_number: int) -> HttpResponse:
+    """Another key for one broken line."""
+    batch = batch_for(batch_id)
+    line = get_object_or_404(BatchLine, batch=batch, number=line_number)
+    text = services.text_of(line)
+    first = {"key": text.other_key or text.key, "kind": text.kind}
+    form = CorrectForm(request.POST) if request.method == "POST" else CorrectForm(initial=first)
+    status, problem = 200, ""
+    if request.method == "POST":
+        status = 422
+        if form.is_valid():
+            values = form.cleaned_data
+            try:
+                line = services.correct_line(batch, line, key=values["key"], kind=values["kind"], by=request.user)
+            except services.BatchError as error:
+                problem, status = str(error), 409
+            else:
+                if not line.problem:
+                    messages.success(request, f"Line {line.number:,} is part of the batch now.")
+                    return redirect(batch)
+                form.add_error("key", LineView(line).sentence)
+    context = {"batch": batch, "line": LineView(line), "form": form, "problem": problem}
+    return render(request, "erasure/batches/correct.html", context, status=status)
+
+
+@operator_page(HANDLE, VIEW, methods="POST")
+def count(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
+    return perform(
+        request,
+        batch_id,
+        lambda batch: services.count_again(batch, by=request.user),
+        "The count was started. Nothing is changed by it.",
+    )
+
+
+@operator_page(HANDLE, VIEW, methods="POST")
+def ask(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
+    return perform(
+        request,
+        batch_id,
+        lambda batch: services.request_approval(batch, by=request.user),
+        "Approval was requested. Another person has to approve.",
+    )
+
+
+@operator_page(APPROVE, VIEW, methods="POST")
+@recently_authenticated(doing="approve the erasures of a batch")
+def approve(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
+    form = BatchApprovalForm(request.POST, auto_id="approval-%s")
+    return perform(
+        request,
+        batch_id,
+        lambda batch: services.approve(batch, by=request.user, typed=form.cleaned_data["typed"]),
+        "The batch was approved. It starts when the time to cancel is over.",
+        {"approval_form": form},
+    )
+
+
+@operator_page(APPROVE, VIEW, methods="POST")
+def send_back(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
+    form = SendBackForm(request.POST, auto_id="send-back-%s")
+    return perform(
+        request,
+        batch_id,
+        lambda batch: services.send_back(batch, note=form.cleaned_data["note"], by=request.user),
+        "The batch was sent back.",
+        {"send_back_form": form},
+    )
+
+
+@operator_page(HANDLE, VIEW, methods="POST")
+def cancel(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
+    return perform(
+        request,
+        batch_id,
+        lambda batch: services.cancel(batch, by=request.user),
+        "The batch was cancelled. Nothing was erased.",
+    )
+
+
+@operator_page(CONTROL, VIEW, methods="POST")
+def pause(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
+    return perform(
+        request,
+        batch_id,
+        lambda batch: runs.pause_run(services.run_of(batch), by=request.user),
+        "The batch was paused. A subject that was begun is finished.",
+    )
+
+
+@operator_page(CONTROL, VIEW, methods="POST")
+def resume(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
+    return perform(
+        request,
+        batch_id,
+        lambda batch: runs.resume_run(services.run_of(batch), by=request.user),
+        "The batch continues.",
+    )
+
+
+@operator_page(HANDLE, VIEW, methods="POST")
+def retry(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
+    """Repeats the failed cases of a batch."""
+    return perform(
+        request,
+        batch_id,
+        lambda batch: services.retry_failed(batch, by=request.user),
+        "The failed subjects are tried again.",
+    )

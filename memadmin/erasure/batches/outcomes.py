@@ -1,0 +1,68 @@
+"""Outcomes of lines, read from their cases: there is no second record of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Case, CharField, Count, OuterRef, QuerySet, Subquery, Sum, TextChoices, Value, When
+from django.db.models.functions import Coalesce
+
+from memadmin.erasure.models import BatchLine, ErasureStep, RequestBatch, SubjectRequest
+from memadmin.runs.models import Run
+
+State = SubjectRequest.State
+
+
+class LineOutcome(TextChoices):
+    """In the order of the strip on the page."""
+
+    COMPLETE = "complete", "complete"
+    SCANNING = "scanning", "erased, second scan to come"
+    WAITING = "waiting", "waiting"
+    EXCEPTIONS = "exceptions", "exceptions"
+    HELD = "held", "hold"
+    FAILED = "failed", "failed"
+    CANCELLED = "cancelled", "refused or cancelled"
+    OTHER_CASE = "other", "decided in another case"
+    RUNNING = "running", "running"
+    TO_DO = "to_do", "to do"
+
+
+ERASED = (LineOutcome.COMPLETE, LineOutcome.SCANNING, LineOutcome.EXCEPTIONS)
+RETRIED = (LineOutcome.FAILED, LineOutcome.HELD)
+CLOSED = (LineOutcome.COMPLETE, LineOutcome.EXCEPTIONS, LineOutcome.CANCELLED)
+
+_OUTCOME = Case(
+    When(request__isnull=True, then=Value(LineOutcome.TO_DO)),
+    When(request__state=State.COMPLETE, then=Value(LineOutcome.COMPLETE)),
+    When(request__state=State.COMPLETE_WITH_EXCEPTIONS, then=Value(LineOutcome.EXCEPTIONS)),
+    When(request__state__in=(State.REFUSED, State.CANCELLED), then=Value(LineOutcome.CANCELLED)),
+    When(request__state__in=(State.RECEIVED, State.CHECKED, State.AWAITING), then=Value(LineOutcome.OTHER_CASE)),
+    When(request__run__state=Run.State.STOPPED, then=Value(LineOutcome.HELD)),
+    When(request__run__state=Run.State.FAILED, then=Value(LineOutcome.FAILED)),
+    When(request__state=State.SCANNING, then=Value(LineOutcome.SCANNING)),
+    When(request__run__state=Run.State.PAUSED, then=Value(LineOutcome.WAITING)),
+    When(request__run__state=Run.State.WAITING, request__run__reason__gt="", then=Value(LineOutcome.WAITING)),
+    default=Value(LineOutcome.RUNNING),
+    output_field=CharField(),
+)
+
+
+def lines_with_outcome(batch: RequestBatch) -> QuerySet[Any]:
+    """Lines that are part of the batch, each with its `outcome`."""
+    return BatchLine.objects.filter(batch=batch, problem="").annotate(outcome=_OUTCOME)
+
+
+def with_rows(lines: QuerySet[BatchLine]) -> QuerySet[Any]:
+    """The lines with `rows_erased` and `rows_expected` of their cases."""
+    steps = ErasureStep.objects.filter(request=OuterRef("request")).order_by().values("request")
+    return lines.annotate(
+        rows_erased=Coalesce(Subquery(steps.annotate(rows=Sum("erased")).values("rows")), 0),
+        rows_expected=Coalesce(Subquery(steps.annotate(rows=Sum("expected")).values("rows")), 0),
+    )
+
+
+def counts(batch: RequestBatch) -> dict[str, int]:
+    """Number of lines of each outcome that occurs. One query."""
+    rows = lines_with_outcome(batch).order_by().values_list("outcome").annotate(lines=Count("pk"))
+    return dict(rows)

@@ -1,0 +1,69 @@
+"""The preview of a batch: totals by place, counted by the steps of the erasure, some lines in each chunk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models.functions import Now
+
+from memadmin import audit
+from memadmin.erasure.batches import audit_events
+from memadmin.erasure.models import BatchLine, RequestBatch
+from memadmin.erasure.scope import SubjectScope, scope_of
+from memadmin.erasure.steps import STEPS
+from memadmin.runs.engine import Lease
+
+LINES_AT_ONCE = 20
+
+OURS = ""
+"""Place of what memadmin holds itself."""
+
+
+def work(lease: Lease) -> None:
+    """Counts from the cursor on. Raises what the lease raises."""
+    batches = RequestBatch.objects.filter(preview_run=lease.run, closed_at__isnull=True)
+    batch = batches.first()
+    lines = BatchLine.objects.filter(batch=batch, problem="").select_related("subject").order_by("number")
+    while True:
+        if batch is None or not batches.exists():  # another count took its place, or nobody needs it
+            return
+        cursor: dict[str, Any] = lease.run.cursor or {"line": 0, "places": {}, "problems": {}}
+        some = list(lines.filter(number__gt=cursor["line"])[:LINES_AT_ONCE])
+        if not some:
+            break
+        for line in some:
+            assert line.subject is not None, "an accepted line has its subject"
+            add(cursor, scope_of(line.subject, []))
+            lease.keep()
+        with lease.chunk() as run:
+            run.cursor = {**cursor, "line": some[-1].number}
+            run.done += len(some)
+        lease.checkpoint()
+    preview = {"places": cursor["places"], "problems": cursor["problems"]}
+    totals = {
+        "subjects": lease.run.done,
+        "rows": sum(counted[1] for counted in cursor["places"].values()),
+        "held": sum(counted[2] for counted in cursor["places"].values()),
+    }
+    with lease.chunk() as run:
+        audit.record(audit_events.BATCH_PREVIEWED, by=run.requested_by, target=batch, counters=totals)
+        RequestBatch.objects.filter(pk=batch.pk, preview_run=run).update(preview=preview, previewed_at=Now())
+
+
+def add(cursor: dict[str, Any], scope: SubjectScope) -> None:
+    """Adds sessions, rows and held rows of one subject to the places. A store that did not respond is not asked again:
+    each of thousands of subjects would wait for it.
+    """
+    for step in STEPS:
+        for place in step.places(scope):
+            if place in cursor["problems"]:
+                continue
+            counted = step.count(scope, place)
+            if counted.problem:
+                cursor["problems"][place] = counted.problem
+                cursor["places"].pop(place, None)
+                continue
+            totals = cursor["places"].setdefault(place, [0, 0, 0])
+            totals[0] += counted.details.get("sessions", 0)
+            totals[1] += counted.rows
+            totals[2] += counted.held

@@ -1,0 +1,167 @@
+"""The run of a batch: opens a case for each line, one after the other, and carries it out.
+
+The truth about a line is its case. Opening a case and linking it to its line is one transaction of this run; so a
+process that is killed leaves either both or neither, and the next one continues at the next line.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Min, QuerySet
+from django.db.models.functions import Now
+from django.utils.timezone import now
+
+from memadmin import audit
+from memadmin.erasure import audit_events as request_events
+from memadmin.erasure import services as requests
+from memadmin.erasure import work as erasures
+from memadmin.erasure.batches import audit_events, outcomes, services
+from memadmin.erasure.batches.outcomes import LineOutcome
+from memadmin.erasure.models import BatchLine, RequestBatch, RequestNote, SubjectRequest
+from memadmin.erasure.preview import out_of_reach
+from memadmin.erasure.scope import scope_of
+from memadmin.runs import engine
+from memadmin.runs import services as runs
+from memadmin.runs.engine import Interrupted, Lease, Wait
+from memadmin.runs.models import Run
+
+State, Code = RequestBatch.State, RequestNote.Code
+
+SHORTEST_WAIT, LONGEST_WAIT = timedelta(seconds=5), timedelta(minutes=10)
+
+
+def work(lease: Lease) -> None:
+    """Works on a batch until every case is closed. Raises what the lease raises, and Wait while cases wait."""
+    batch = RequestBatch.objects.get(run=lease.run)
+    if not batch.is_started:
+        start(lease, batch)
+    children = Run.objects.filter(subject_request__batch_lines__batch=batch)
+    while True:
+        hand_over(lease, batch)
+        # Also those of a process that was killed. One that has waited comes last: thousands that ask again and again
+        # whether a store is back must not keep the others from being opened.
+        child = workable(children).filter(retry_at__isnull=True).first()
+        if child is not None:
+            engine.carry_on(child, seconds=engine.SLICE_SECONDS)
+        elif not open_next(lease, batch):
+            break
+    for child in list(workable(children)):
+        engine.carry_on(child, seconds=engine.SLICE_SECONDS)
+        hand_over(lease, batch)
+    counts = outcomes.counts(batch)
+    if unfinished := sum(counts.values()) - sum(counts.get(outcome, 0) for outcome in outcomes.CLOSED):
+        next_at = children.filter(state=Run.State.WAITING).aggregate(at=Min("retry_at"))["at"]
+        rest = next_at - now() if next_at else LONGEST_WAIT
+        raise Wait(sentence_about(counts, unfinished), retry_after=min(max(rest, SHORTEST_WAIT), LONGEST_WAIT))
+
+
+def sentence_about(counts: dict[str, int], unfinished: int) -> str:
+    """What the batch waits for."""
+    if counts.get(LineOutcome.SCANNING, 0) == unfinished:
+        return "Everything is erased. The second scan of each subject is a day after its first."
+    numbers = [
+        f"{counts[outcome]:,} {outcome.label}"
+        for outcome in LineOutcome
+        if outcome not in outcomes.CLOSED and counts.get(outcome)
+    ]
+    return f"Not every case is closed: {', '.join(numbers)}."
+
+
+def start(lease: Lease, batch: RequestBatch) -> None:
+    with lease.chunk():
+        locked = RequestBatch.objects.select_for_update().get(pk=batch.pk)
+        if locked.state != State.APPROVED:
+            raise Interrupted
+        audit.record(audit_events.BATCH_STARTED, target=locked)
+        RequestBatch.objects.filter(pk=batch.pk).update(state=State.RUNNING, started_at=Now())
+    batch.refresh_from_db()
+
+
+def workable(children: QuerySet[Run]) -> QuerySet[Run]:
+    """Runs of cases that no worker has, and that need not wait any more."""
+    return children.filter(pk__in=Run.objects.workable().order_by().values("pk")).order_by("pk")
+
+
+def hand_over(lease: Lease, batch: RequestBatch) -> None:
+    """Sees a pause, keeps the lease, counts what is done, by workers too, and ends here when the slice is over."""
+    count_done(lease, batch)
+    lease.checkpoint()
+
+
+def count_done(lease: Lease, batch: RequestBatch) -> None:
+    counts = outcomes.counts(batch)
+    with lease.chunk() as run:
+        run.total = sum(counts.values())
+        run.done = sum(counts.get(outcome, 0) for outcome in outcomes.ERASED)
+
+
+def open_next(lease: Lease, batch: RequestBatch) -> bool:
+    """Opens the case of the next line; False if every line has one. One transaction."""
+    with lease.chunk():
+        line = (
+            BatchLine.objects.filter(batch=batch, problem="", request__isnull=True)
+            .select_related("subject")
+            .order_by("number")
+            .first()
+        )
+        if line is None:
+            return False
+        open_case(batch, line)
+    return True
+
+
+def open_case(batch: RequestBatch, line: BatchLine) -> None:
+    """Opens the approved case of a line, or joins the open one of the subject. In the caller's transaction."""
+    subject = line.subject
+    assert subject is not None, "an accepted line has its subject"
+    if subject.merged_into_id is not None:
+        # What was approved is not what would be erased.
+        BatchLine.objects.filter(pk=line.pk).update(problem=BatchLine.Problem.MERGED)
+        return
+    request, is_new = requests.open_request(
+        SubjectRequest.Kind.ERASURE,
+        subject,
+        by=batch.uploaded_by,
+        channel=SubjectRequest.Channel.FILE,
+        received_on=batch.received_on,
+        ground=batch.ground,
+        note=services.text_of(line).note,
+    )
+    BatchLine.objects.filter(pk=line.pk).update(request=request)
+    if not is_new:
+        return
+    by_batch = f"By the batch {batch}."
+    request.note(Code.CHECKED, by=batch.requested_by, text=by_batch)
+    audit.record(request_events.IDENTITY_CHECKED, by=batch.requested_by, target=request, subject=subject.pk)
+    columns: dict[str, Any] = {
+        "state": SubjectRequest.State.APPROVED,
+        "identity_checked_by": batch.requested_by,
+        "identity_checked_at": batch.requested_at,
+        "preview": {"holders": [], "out_of_reach": out_of_reach(scope_of(subject, []))},
+        "requested_by": batch.requested_by,
+        "requested_at": batch.requested_at,
+        "approved_by": batch.approved_by,
+        "approved_at": batch.approved_at,
+        "starts_at": batch.starts_at,
+        "run": runs.request_run(erasures.RUN_KIND, by=batch.approved_by),
+    }
+    requests.changed(
+        request, request_events.REQUEST_APPROVED, Code.APPROVED, by=batch.approved_by, text=by_batch, **columns
+    )
+
+
+def close(run: Run) -> None:
+    """Closes the batch with its run, in the run's transaction."""
+    batch = RequestBatch.objects.select_for_update().get(run=run)
+    # A failed run can be resumed: the batch stays open.
+    if batch.is_closed or run.state == Run.State.FAILED:
+        return
+    if run.state == Run.State.CANCELLED:
+        services.close(batch, State.CANCELLED)
+        return
+    counts = outcomes.counts(batch)
+    subjects, complete = sum(counts.values()), counts.get(LineOutcome.COMPLETE, 0)
+    audit.record(audit_events.BATCH_CLOSED, target=batch, counters={"subjects": subjects, "complete": complete})
+    services.close(batch, State.COMPLETE if subjects == complete else State.COMPLETE_WITH_EXCEPTIONS)

@@ -1,0 +1,140 @@
+"""`erase_batch`: erasures from a CSV file from the command line, by the same services as the pages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from argparse import ArgumentParser
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError
+from django.utils.timezone import now
+
+from memadmin.erasure.batches import outcomes, services
+from memadmin.erasure.batches.outcomes import LineOutcome
+from memadmin.erasure.batches.parsing import MOST_BYTES, BadFile
+from memadmin.erasure.management.commands.erase_subject import person
+from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
+from memadmin.runs import engine
+from memadmin.runs.models import Run
+from memadmin.runs.progress_bar import progress_bar
+
+State = RequestBatch.State
+
+RECEIPT_SECONDS = 60
+"""Time for which the command waits for the sequencer of the log, which a worker runs."""
+
+
+class Command(BaseCommand):
+    help = (
+        "Erases every person, project or tenant of a CSV file with the columns key, kind and note. Needs two people:"
+        " --requested-by handles requests, --approved-by is another one who approves them. Lines with a problem are"
+        " reported and left out. Stopped at any moment, the same command with the same file continues."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path, help="CSV file, at most 5,000 lines")
+        parser.add_argument("--requested-by", metavar="NAME", help="who requests the erasures")
+        parser.add_argument("--approved-by", metavar="NAME", help="who approves them, another person")
+        parser.add_argument(
+            "--reason", choices=SubjectRequest.Ground.values, required=True, help="ground, GDPR article 17 (1)"
+        )
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
+
+    def handle(self, *, file: Path, reason: str, as_json: bool, **given: Any) -> None:
+        requested_by = person(given["requested_by"], "erasure.handle_request", "--requested-by")
+        approved_by = person(given["approved_by"], "erasure.approve_request", "--approved-by")
+        try:
+            if file.stat().st_size > MOST_BYTES:
+                raise CommandError("The file is larger than 1 MB. Split it into several. Nothing was changed.")
+            data = file.read_bytes()
+        except OSError as problem:
+            raise CommandError(f"{file} cannot be read: {problem.strerror}. Nothing was changed.") from problem
+        try:
+            batch = approved(data, file.name, reason, requested_by, approved_by)
+        except BadFile as problem:
+            raise CommandError(f"{problem} Nothing was changed.") from problem
+        except services.BatchError as problem:
+            raise CommandError(str(problem)) from problem
+        self.carry_out(batch)
+        batch = RequestBatch.objects.select_related("run").get(pk=batch.pk)
+        counts = outcomes.counts(batch)
+        self.report(report_of(batch, counts), as_json)
+        if unfinished := {
+            LineOutcome.TO_DO,
+            LineOutcome.RUNNING,
+            LineOutcome.WAITING,
+            LineOutcome.HELD,
+            LineOutcome.FAILED,
+        } & set(counts):
+            names = ", ".join(
+                f"{counts[outcome]:,} {outcome.label}" for outcome in LineOutcome if outcome in unfinished
+            )
+            raise CommandError(f"Batch {batch} is not finished: {names}. The same command continues.")
+
+    def carry_out(self, batch: RequestBatch) -> None:
+        """Until each case is scanned and has its receipt, or cannot continue now."""
+        give_up_at = time.monotonic() + RECEIPT_SECONDS
+        assert batch.run is not None, "it is approved"
+        run = batch.run
+        with progress_bar("Erasing", " subjects") as watch:
+            while True:
+                run = engine.carry_out(run, watch=watch)
+                at_log = Run.objects.filter(
+                    state=Run.State.WAITING,
+                    cursor__has_key="event",
+                    subject_request__receipt="",
+                    subject_request__batch_lines__batch=batch,
+                )
+                if run.is_finished or not at_log.exists() or time.monotonic() > give_up_at:
+                    return
+                if run.state == Run.State.WAITING and run.retry_at and run.retry_at - now() > timedelta(minutes=1):
+                    return
+                time.sleep(engine.WATCH_SECONDS)
+                run.refresh_from_db()
+
+    def report(self, report: dict[str, Any], as_json: bool) -> None:
+        if as_json:
+            self.stdout.write(json.dumps(report, indent=2))
+            return
+        for name, value in report.items():
+            if isinstance(value, dict):
+                for key, count in value.items():
+                    self.stdout.write(f"{name}  {key}: {count:,}")
+            elif isinstance(value, list):
+                for sentence in value:
+                    self.stdout.write(f"{name}  {sentence}")
+            else:
+                self.stdout.write(f"{name}  {value}")
+
+
+def approved(data: bytes, name: str, ground: str, requested_by: User, approved_by: User) -> RequestBatch:
+    """The batch of this file, brought to its approval: the open one, or a new one. Raises BadFile and BatchError."""
+    batch = services.open_batch_of(hashlib.sha256(data).hexdigest())
+    if batch is None:
+        batch = services.upload(data, name=name, ground=ground, note="", by=requested_by)
+    if batch.state == State.UPLOADED:
+        if batch.previewed_at is None and batch.preview_run is not None:
+            engine.carry_out(batch.preview_run)
+            batch.refresh_from_db()
+        batch = services.request_approval(batch, by=requested_by)
+    if batch.state == State.AWAITING:
+        count = services.accepted_lines(batch).count()
+        typed = services.confirmation(count)
+        batch = services.approve(batch, by=approved_by, typed=typed, window=timedelta(0))
+    return batch
+
+
+def report_of(batch: RequestBatch, counts: dict[str, int]) -> dict[str, Any]:
+    """Numbers and codes, without keys: the output of a command ends up in logs."""
+    broken = BatchLine.objects.filter(batch=batch).exclude(problem="").order_by("number")
+    return {
+        "batch": str(batch),
+        "state": batch.state,
+        "subjects": {LineOutcome(outcome).value: count for outcome, count in sorted(counts.items())},
+        "broken": [f"line {line.number}: {BatchLine.Problem(line.problem).label}" for line in broken],
+    }
