@@ -58,7 +58,7 @@ def leaks(caplog: pytest.LogCaptureFixture) -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(KEPT)
         told = cursor.fetchall()
-    told += [("mail", words_of_mail(message)) for message in mail.outbox]  # type: ignore[arg-type]
+    told += [("mail", words_of_mail(message)) for message in mail.outbox]
     told += [
         ("log", caplog.text),
         *(("log", repr(vars(record))) for record in caplog.records if not is_of_test(record)),

@@ -51,7 +51,7 @@ OUTCOME_LOOKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlaceRow:
     """One row of the preview."""
 
     name: str
@@ -155,18 +155,20 @@ class BatchView:
     # --- preview ------------------------------------------------------------------------------------------------------
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[PlaceRow]:
         preview = self.batch.preview
         problems, totals = preview.get("problems", {}), preview.get("places", {})
         stores = [
-            Place(name, None, None, None, "", f"{problems[name]} The run waits for it.")
+            PlaceRow(name, None, None, None, "", f"{problems[name]} The run waits for it.")
             if name in problems
-            else Place(name, *totals[name], "whole sessions")
+            else PlaceRow(name, *totals[name], "whole sessions")
             for name in sorted({*problems, *totals} - {OURS})
         ]
         if OURS in totals:
             _, rows, held = totals[OURS]
-            stores.append(Place("memadmin", None, rows, held, "memories and what was learned, recalls, exports, ids"))
+            stores.append(
+                PlaceRow("memadmin", None, rows, held, "memories and what was learned, recalls, exports, ids")
+            )
         return stores
 
     @property

@@ -43,7 +43,8 @@ BROKEN_SHOWN = 6
 
 def batch_for(batch_id: UUID) -> RequestBatch:
     """A batch with all that its page shows. Raises Http404. One query."""
-    return get_object_or_404(services.batch_with_names(batch_id))
+    batch: RequestBatch = get_object_or_404(services.batch_with_names(batch_id))
+    return batch
 
 
 @operator_page(VIEW)
@@ -51,7 +52,10 @@ def batch_list(request: OperatorRequest) -> HttpResponse:
     batches = RequestBatch.objects.select_related("uploaded_by", "requested_by", "approved_by", "run", "preview_run")
     page = BATCHES.page(request, batches.order_by("-number"))
     numbers = numbers_of([batch.pk for batch in page.rows])
-    views = [BatchView(batch, request.user, **numbers[batch.pk]) for batch in page.rows]
+    views = []
+    for batch in page.rows:
+        its = numbers[batch.pk]
+        views.append(BatchView(batch, request.user, its["lines"], its["accepted"], its["held"]))
     return BATCHES.render(request, {"views": views}, page)
 
 

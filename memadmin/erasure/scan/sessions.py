@@ -30,6 +30,7 @@ from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.patterns import Pattern
 from sessions_app.registry import MAIN_KIND
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
+from sessions_app.services.re_erasure import erased_record
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, SessionUnreadable, StoreUnavailable
 from sessions_app.stores.sqlalchemy.postgres import table_identifier
@@ -205,7 +206,9 @@ def erase_stray(lease: Lease, request: SubjectRequest, store: SessionStore, sess
     backend = backend_for(store)
 
     def erase(run: Run, at_most: int) -> int:
-        record = SessionRecord.objects.filter(store=store, session_id=session_id).first()
+        record = (
+            erased_record(store, session_id) or SessionRecord.objects.filter(store=store, session_id=session_id).first()
+        )
         try:
             check_deletion(records=[record.pk] if record else [], subjects=[request.subject_id])
         except DeletionRefused as problem:
