@@ -43,7 +43,8 @@ BROKEN_SHOWN = 6
 
 def batch_for(batch_id: UUID) -> RequestBatch:
     """A batch with all that its page shows. Raises Http404. One query."""
-    return get_object_or_404(services.batch_with_names(batch_id))
+    found: RequestBatch = get_object_or_404(services.batch_with_names(batch_id))
+    return found
 
 
 @operator_page(VIEW)
@@ -51,13 +52,12 @@ def batch_list(request: OperatorRequest) -> HttpResponse:
     batches = RequestBatch.objects.select_related("uploaded_by", "requested_by", "approved_by", "run", "preview_run")
     page = BATCHES.page(request, batches.order_by("-number"))
     numbers = numbers_of([batch.pk for batch in page.rows])
-    views = [BatchView(batch, request.user, **numbers[batch.pk]) for batch in page.rows]
+    views = [BatchView(batch, request.user, *numbers[batch.pk]) for batch in page.rows]
     return BATCHES.render(request, {"views": views}, page)
 
 
-def numbers_of(batches: list[int]) -> dict[int, dict[str, int]]:
+def numbers_of(batches: list[int]) -> dict[int, tuple[int, int, int]]:
     """Numbers of lines of each batch: all, accepted, held. One query."""
-    found = {batch: {"lines": 0, "accepted": 0, "held": 0} for batch in batches}
     rows = (
         BatchLine.objects.filter(batch__in=batches)
         .order_by()
@@ -68,9 +68,7 @@ def numbers_of(batches: list[int]) -> dict[int, dict[str, int]]:
             held=Count("pk", filter=Q(problem=Problem.HELD)),
         )
     )
-    for batch, lines, accepted, held in rows:
-        found[batch] = {"lines": lines, "accepted": accepted, "held": held}
-    return found
+    return dict.fromkeys(batches, (0, 0, 0)) | {batch: (lines, accepted, held) for batch, lines, accepted, held in rows}
 
 
 @operator_page(HANDLE, VIEW, methods="GET, POST")
@@ -116,9 +114,9 @@ def batch_page(
     sent: Mapping[str, forms.Form] | None = None,
 ) -> HttpResponse:
     """The page of a batch, with the reason why nothing was changed, and with the form that was sent, by its name."""
-    numbers = numbers_of([shown.pk])[shown.pk]
+    (numbers,) = numbers_of([shown.pk]).values()
     counts = outcomes.counts(shown) if shown.approved_at else {}
-    view = BatchView(shown, request.user, **numbers, counts=counts)
+    view = BatchView(shown, request.user, *numbers, counts=counts)
     context: dict[str, Any] = {
         "batch": shown,
         "view": view,
