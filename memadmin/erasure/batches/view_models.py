@@ -62,6 +62,12 @@ class Place:
     problem: str = ""
 
 
+def place_of(name: str, totals: list[int]) -> Place:
+    """A store with its sessions, rows and held rows."""
+    sessions, rows, held = totals
+    return Place(name, sessions, rows, held, "whole sessions")
+
+
 @dataclass(frozen=True, slots=True)
 class StripPart:
     """One outcome in the strip: its width and left edge in percent."""
@@ -161,7 +167,7 @@ class BatchView:
         stores = [
             Place(name, None, None, None, "", f"{problems[name]} The run waits for it.")
             if name in problems
-            else Place(name, *totals[name], "whole sessions")
+            else place_of(name, totals[name])
             for name in sorted({*problems, *totals} - {OURS})
         ]
         if OURS in totals:
