@@ -12,10 +12,10 @@ from django.contrib import messages
 from django.db.models import Count, Q, Sum
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 
 from memadmin import audit
-from memadmin.erasure.batches import audit_events, outcomes, services
+from memadmin.erasure.batches import access, audit_events, outcomes, services
 from memadmin.erasure.batches.forms import BatchApprovalForm, OutcomeFilters, SendBackForm, UploadForm
 from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.batches.parsing import BadFile
@@ -39,12 +39,6 @@ BROKEN = ListPage("erasure/batches/broken.html", salt="broken-lines")
 OUTCOMES = ListPage("erasure/batches/batch.html", salt="batch-outcomes", fragment="state", size=25)
 
 BROKEN_SHOWN = 6
-
-
-def batch_for(batch_id: UUID) -> RequestBatch:
-    """A batch with all that its page shows. Raises Http404. One query."""
-    found: RequestBatch = get_object_or_404(services.batch_with_names(batch_id))
-    return found
 
 
 @operator_page(VIEW)
@@ -102,7 +96,7 @@ def new(request: OperatorRequest) -> HttpResponse:
 @operator_page(VIEW)
 def batch(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
     """One batch: its progress, which refreshes itself, and what can be done."""
-    return batch_page(request, batch_for(batch_id))
+    return batch_page(request, access.batch_for(request.user, batch_id))
 
 
 def batch_page(
@@ -185,7 +179,7 @@ def outcome_context(request: OperatorRequest, shown: RequestBatch, view: BatchVi
 @operator_page(VIEW)
 def broken(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
     """All lines of a batch that are not part of it."""
-    shown = batch_for(batch_id)
+    shown = access.batch_for(request.user, batch_id)
     lines = BatchLine.objects.filter(batch=shown).exclude(problem="").order_by("number", "id")
     page = BROKEN.page(request, lines, of=shown.pk)
     context = {
@@ -200,7 +194,7 @@ def broken(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
 @operator_page(VIEW)
 def broken_file(request: OperatorRequest, batch_id: UUID) -> HttpResponseBase:
     """Number and problem of each broken line, without keys."""
-    shown = batch_for(batch_id)
+    shown = access.batch_for(request.user, batch_id)
     audit.record_alone(audit_events.BATCH_OUTCOME_DOWNLOADED, by=request.user, target=shown)
     lines = BatchLine.objects.filter(batch=shown).exclude(problem="").order_by("number")
     rows = (
@@ -214,7 +208,7 @@ def broken_file(request: OperatorRequest, batch_id: UUID) -> HttpResponseBase:
 @operator_page(VIEW)
 def outcome_file(request: OperatorRequest, batch_id: UUID) -> HttpResponseBase:
     """Line, case, outcome and rows of each line, without keys."""
-    shown = batch_for(batch_id)
+    shown = access.batch_for(request.user, batch_id)
     audit.record_alone(audit_events.BATCH_OUTCOME_DOWNLOADED, by=request.user, target=shown)
     header = ("line", "case", "outcome", "rows erased", "rows expected", "closed")
     return as_download(csv_lines(header, outcome_rows(shown)), f"{shown}-outcome.csv", "text/csv")
