@@ -102,7 +102,7 @@ def running(officer: User, second: User) -> RequestBatch:
     for number in numbers[27:30]:
         request = SubjectRequest.objects.get(number=number)
         request.steps.create(name="sessions", place="hotline", position=0, state="waiting", expected=30, erased=18)
-    Run.objects.filter(pk=batch.run_id or 0).update(
+    Run.objects.filter(request_batch=batch).update(
         state="running",
         done=24,
         total=40,

@@ -168,8 +168,8 @@ def test_one_other_person_approves_all(officer: User, second: User) -> None:
         services.approve(batch, by=officer, typed="erase 2")
     same = person("compliance", "support")
     same.email = officer.email = "one@example.com"
-    for account in (same, officer):
-        account.save()
+    same.save()
+    officer.save()
     with pytest.raises(services.RequestedYourself):
         services.approve(batch, by=same, typed="erase 2")
     assert AuditEvent.objects.filter(type="batch.approval_denied", outcome="denied").count() == 2
@@ -309,7 +309,7 @@ def test_a_failing_line_does_not_stop_the_others_and_is_retried(
     assert outcomes.counts(batch) == {LineOutcome.SCANNING: 2, LineOutcome.FAILED: 1}
     monkeypatch.setattr(work, "start", start)
     assert services.retry_failed(batch, by=officer) == 1
-    Run.objects.filter(pk=batch.run_id or 0).update(retry_at=None)
+    Run.objects.filter(request_batch=batch).update(retry_at=None)
     work_off_batch(batch)
     assert outcomes.counts(batch) == {LineOutcome.SCANNING: 3}
     with pytest.raises(services.WrongBatchState):
@@ -325,7 +325,7 @@ def test_a_paused_batch_begins_no_further_subject(officer: User, second: User, m
     def then_pause(run: Run, **given: float) -> Run:
         run = carry_on(run, **given)
         if run.kind == "erasure":
-            runs.pause_run(Run.objects.get(pk=batch.run_id or 0), by=officer)
+            runs.pause_run(Run.objects.get(request_batch=batch), by=officer)
         return run
 
     monkeypatch.setattr(engine, "carry_on", then_pause)

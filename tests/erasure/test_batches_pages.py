@@ -76,7 +76,7 @@ def test_from_the_upload_to_the_end_in_two_browsers(first: Client, second: Clien
     assert answer.status_code == 302
     here = batch.get_absolute_url()
     page = text(first.get(here))
-    for words in ("B-0001: erasure of 2 subjects", "erasures-q4.csv", "Did you mean cust_41213?", "Counting 0 of 2"):
+    for words in (f"{batch}: erasure of 2 subjects", "erasures-q4.csv", "Did you mean cust_41213?", "Counting 0 of 2"):
         assert words in page
     assert "Counting 0 of 2" in text(first.get(here, headers={"HX-Request": "true"}))
     assert 'value="cust_41213"' in text(first.get(f"{here}lines/4/"))

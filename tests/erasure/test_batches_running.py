@@ -206,13 +206,13 @@ def test_the_command_erases_a_file_and_continues(
     batch = RequestBatch.objects.get()
     assert batch.is_started
     work_off_batch(batch)
-    Run.objects.filter(pk=batch.run_id or 0).update(retry_at=None)
+    Run.objects.filter(request_batch=batch).update(retry_at=None)
     report = erase(second)
     assert report["subjects"] == {"scanning": 2}
     assert report["broken"] == ["line 4: Unknown subject."]
     assert RequestBatch.objects.get() == batch
-    assert batch.starts_at
-    assert batch.approved_at
+    assert batch.starts_at is not None
+    assert batch.approved_at is not None
     assert batch.starts_at - batch.approved_at < timedelta(minutes=1)
 
 

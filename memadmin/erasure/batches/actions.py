@@ -8,13 +8,13 @@ from uuid import UUID
 from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 
-from memadmin.erasure.batches import services
+from memadmin.erasure.batches import access, services
 from memadmin.erasure.batches.forms import BatchApprovalForm, CorrectForm, SendBackForm
 from memadmin.erasure.batches.view_models import LineView
-from memadmin.erasure.batches.views import APPROVE, HANDLE, VIEW, batch_for, batch_page
-from memadmin.erasure.models import BatchLine, RequestBatch
+from memadmin.erasure.batches.views import APPROVE, HANDLE, VIEW, batch_page
+from memadmin.erasure.models import RequestBatch
 from memadmin.runs import services as runs
 from memadmin.web.pages import operator_page
 from memadmin.web.reauth import recently_authenticated
@@ -33,7 +33,7 @@ def perform(
     sent: Mapping[str, forms.Form] | None = None,
 ) -> HttpResponse:
     """Takes one action and shows the batch, or the reason why nothing was changed."""
-    batch = batch_for(batch_id)
+    batch = access.batch_for(request.user, batch_id)
     for form in (sent or {}).values():
         if not form.is_valid():
             return batch_page(request, batch, status=422, sent=sent)
@@ -42,11 +42,13 @@ def perform(
     except services.WrongConfirmation as problem:
         for form in (sent or {}).values():
             form.add_error("typed", str(problem))
-        return batch_page(request, batch_for(batch_id), status=422, sent=sent)
+        return batch_page(request, access.batch_for(request.user, batch_id), status=422, sent=sent)
     except (services.BatchError, runs.InvalidRunState, runs.ChunkUnderWay) as problem:
         status = 403 if isinstance(problem, FORBIDDEN) else 409
         # As it is now: perhaps another person was faster.
-        return batch_page(request, batch_for(batch_id), problem=str(problem), status=status, sent=sent)
+        return batch_page(
+            request, access.batch_for(request.user, batch_id), problem=str(problem), status=status, sent=sent
+        )
     messages.success(request, done)
     return redirect(batch)
 
@@ -54,8 +56,8 @@ def perform(
 @operator_page(HANDLE, VIEW, methods="GET, POST")
 def correct(request: OperatorRequest, batch_id: UUID, line_number: int) -> HttpResponse:
     """Another key for one broken line."""
-    batch = batch_for(batch_id)
-    line = get_object_or_404(BatchLine, batch=batch, number=line_number)
+    batch = access.batch_for(request.user, batch_id)
+    line = access.line_for(request.user, batch, line_number)
     text = services.text_of(line)
     first = {"key": text.other_key or text.key, "kind": text.kind}
     form = CorrectForm(request.POST) if request.method == "POST" else CorrectForm(initial=first)

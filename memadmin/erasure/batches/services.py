@@ -6,7 +6,6 @@ import hashlib
 from contextlib import suppress
 from datetime import date, timedelta
 from typing import Any
-from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -338,9 +337,3 @@ def changed(
 def text_of(line: BatchLine) -> LineText:
     """What the line says; empty after the batch was closed."""
     return unseal(line.sealed)
-
-
-def batch_with_names(batch_id: UUID) -> Any:
-    return RequestBatch.objects.select_related(
-        "uploaded_by", "requested_by", "approved_by", "run", "run__reason_by", "preview_run"
-    ).filter(id=batch_id)

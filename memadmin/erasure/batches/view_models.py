@@ -62,6 +62,12 @@ class PlaceRow:
     problem: str = ""
 
 
+def place_of(name: str, totals: list[int]) -> PlaceRow:
+    """A store with its sessions, rows and held rows."""
+    sessions, rows, held = totals
+    return PlaceRow(name, sessions, rows, held, "whole sessions")
+
+
 @dataclass(frozen=True, slots=True)
 class StripPart:
     """One outcome in the strip: its width and left edge in percent."""
@@ -161,7 +167,7 @@ class BatchView:
         stores = [
             PlaceRow(name, None, None, None, "", f"{problems[name]} The run waits for it.")
             if name in problems
-            else PlaceRow(name, *totals[name], "whole sessions")
+            else place_of(name, totals[name])
             for name in sorted({*problems, *totals} - {OURS})
         ]
         if OURS in totals:

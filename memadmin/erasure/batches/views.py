@@ -12,10 +12,10 @@ from django.contrib import messages
 from django.db.models import Count, Q, Sum
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 
 from memadmin import audit
-from memadmin.erasure.batches import audit_events, outcomes, services
+from memadmin.erasure.batches import access, audit_events, outcomes, services
 from memadmin.erasure.batches.forms import BatchApprovalForm, OutcomeFilters, SendBackForm, UploadForm
 from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.batches.parsing import BadFile
@@ -41,27 +41,17 @@ OUTCOMES = ListPage("erasure/batches/batch.html", salt="batch-outcomes", fragmen
 BROKEN_SHOWN = 6
 
 
-def batch_for(batch_id: UUID) -> RequestBatch:
-    """A batch with all that its page shows. Raises Http404. One query."""
-    batch: RequestBatch = get_object_or_404(services.batch_with_names(batch_id))
-    return batch
-
-
 @operator_page(VIEW)
 def batch_list(request: OperatorRequest) -> HttpResponse:
     batches = RequestBatch.objects.select_related("uploaded_by", "requested_by", "approved_by", "run", "preview_run")
     page = BATCHES.page(request, batches.order_by("-number"))
     numbers = numbers_of([batch.pk for batch in page.rows])
-    views = []
-    for batch in page.rows:
-        its = numbers[batch.pk]
-        views.append(BatchView(batch, request.user, its["lines"], its["accepted"], its["held"]))
+    views = [BatchView(batch, request.user, *numbers[batch.pk]) for batch in page.rows]
     return BATCHES.render(request, {"views": views}, page)
 
 
-def numbers_of(batches: list[int]) -> dict[int, dict[str, int]]:
+def numbers_of(batches: list[int]) -> dict[int, tuple[int, int, int]]:
     """Numbers of lines of each batch: all, accepted, held. One query."""
-    found = {batch: {"lines": 0, "accepted": 0, "held": 0} for batch in batches}
     rows = (
         BatchLine.objects.filter(batch__in=batches)
         .order_by()
@@ -72,9 +62,7 @@ def numbers_of(batches: list[int]) -> dict[int, dict[str, int]]:
             held=Count("pk", filter=Q(problem=Problem.HELD)),
         )
     )
-    for batch, lines, accepted, held in rows:
-        found[batch] = {"lines": lines, "accepted": accepted, "held": held}
-    return found
+    return dict.fromkeys(batches, (0, 0, 0)) | {batch: (lines, accepted, held) for batch, lines, accepted, held in rows}
 
 
 @operator_page(HANDLE, VIEW, methods="GET, POST")
@@ -108,7 +96,7 @@ def new(request: OperatorRequest) -> HttpResponse:
 @operator_page(VIEW)
 def batch(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
     """One batch: its progress, which refreshes itself, and what can be done."""
-    return batch_page(request, batch_for(batch_id))
+    return batch_page(request, access.batch_for(request.user, batch_id))
 
 
 def batch_page(
@@ -120,9 +108,9 @@ def batch_page(
     sent: Mapping[str, forms.Form] | None = None,
 ) -> HttpResponse:
     """The page of a batch, with the reason why nothing was changed, and with the form that was sent, by its name."""
-    numbers = numbers_of([shown.pk])[shown.pk]
+    (numbers,) = numbers_of([shown.pk]).values()
     counts = outcomes.counts(shown) if shown.approved_at else {}
-    view = BatchView(shown, request.user, **numbers, counts=counts)
+    view = BatchView(shown, request.user, *numbers, counts=counts)
     context: dict[str, Any] = {
         "batch": shown,
         "view": view,
@@ -191,7 +179,7 @@ def outcome_context(request: OperatorRequest, shown: RequestBatch, view: BatchVi
 @operator_page(VIEW)
 def broken(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
     """All lines of a batch that are not part of it."""
-    shown = batch_for(batch_id)
+    shown = access.batch_for(request.user, batch_id)
     lines = BatchLine.objects.filter(batch=shown).exclude(problem="").order_by("number", "id")
     page = BROKEN.page(request, lines, of=shown.pk)
     context = {
@@ -206,7 +194,7 @@ def broken(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
 @operator_page(VIEW)
 def broken_file(request: OperatorRequest, batch_id: UUID) -> HttpResponseBase:
     """Number and problem of each broken line, without keys."""
-    shown = batch_for(batch_id)
+    shown = access.batch_for(request.user, batch_id)
     audit.record_alone(audit_events.BATCH_OUTCOME_DOWNLOADED, by=request.user, target=shown)
     lines = BatchLine.objects.filter(batch=shown).exclude(problem="").order_by("number")
     rows = (
@@ -220,7 +208,7 @@ def broken_file(request: OperatorRequest, batch_id: UUID) -> HttpResponseBase:
 @operator_page(VIEW)
 def outcome_file(request: OperatorRequest, batch_id: UUID) -> HttpResponseBase:
     """Line, case, outcome and rows of each line, without keys."""
-    shown = batch_for(batch_id)
+    shown = access.batch_for(request.user, batch_id)
     audit.record_alone(audit_events.BATCH_OUTCOME_DOWNLOADED, by=request.user, target=shown)
     header = ("line", "case", "outcome", "rows erased", "rows expected", "closed")
     return as_download(csv_lines(header, outcome_rows(shown)), f"{shown}-outcome.csv", "text/csv")
