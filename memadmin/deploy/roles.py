@@ -127,7 +127,6 @@ BY_MIGRATIONS = ("django_migrations", "django_content_type", "auth_permission")
 
 SIGNING_IN = (
     "account_emailconfirmation",
-    "django_admin_log",
     "memadmin_cache",
     "mfa_authenticator",
     "socialaccount_socialaccount",
@@ -135,7 +134,7 @@ SIGNING_IN = (
     "socialaccount_socialtoken",
     "usersessions_usersession",
 )
-"""Tables for signing in, and Django's own admin log: background jobs need none but the last, to erase from it."""
+"""Tables for signing in: no background job needs them."""
 
 RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "web": {

@@ -15,6 +15,11 @@ def case_for(user: User, case_id: UUID) -> SubjectRequest:
     return get_object_or_404(SubjectRequest.objects.with_names().select_related("run__reason_by"), id=case_id)
 
 
+def access_case_for(user: User, case_id: UUID) -> SubjectRequest:
+    """An access request, for operators who may see requests. Raises Http404. One query."""
+    return get_object_or_404(SubjectRequest, id=case_id, kind=SubjectRequest.Kind.ACCESS)
+
+
 def step_for(user: User, case: SubjectRequest, step_id: int) -> ErasureStep:
     """A step of a request that the user may see. Raises Http404. One query."""
     return get_object_or_404(ErasureStep, pk=step_id, request=case)

@@ -136,6 +136,8 @@ MATRIX: dict[str, Rule] = {
     "erasure:request-leave-out": form(DECIDERS),
     "erasure:request-receipt": page(DECIDERS),
     "erasure:request-receipt-file": page(DECIDERS),
+    **{f"erasure:copy-{name}": verb(DECIDERS) for name in ("build", "leave-out", "link", "hand-over")},
+    "erasure:copy-fetch": page(DECIDERS),
     "batches:batches": page(DECIDERS),
     "batches:batch-new": form(DECIDERS),
     "batches:batch": page(DECIDERS),
@@ -325,7 +327,7 @@ FRESH_PROOF = {
     "GET": frozenset(
         {
             *("audit:export-jsonl", "audit:export-csv", "audit:export-log"),
-            *("sessions:export-jsonl", "sessions:export-markdown"),
+            *("sessions:export-jsonl", "sessions:export-markdown", "erasure:copy-fetch"),
             *("mfa_activate_totp", "mfa_add_webauthn", "mfa_view_recovery_codes"),
         }
     ),
@@ -335,6 +337,7 @@ FRESH_PROOF = {
             *("accounts:grant-approve", "accounts:role-confirm", "sessions:ask", "sessions:unlock"),
             *("audit:erase-details", "audit:erase-name", "retention:hold-release"),
             *("erasure:request-approve", "erasure:request-leave-out", "batches:batch-approve"),
+            *("erasure:copy-build", "erasure:copy-link"),
             *("sessions:redact-item", "sessions:redact-session", "sessions:redact-subject"),
             *("sessions:reveal", "sessions:reveal-session", "sessions:attach", "sessions:detach"),
             *("sessions:subject-merge", "sessions:subject-undo-merge", "sessions:alias-add", "sessions:alias-remove"),

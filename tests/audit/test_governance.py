@@ -16,7 +16,7 @@ from memadmin import audit
 from memadmin.accounts.models import ContentGrant, GrantedSession, RoleRequest
 from memadmin.audit.log import ids, row_triggers, types
 from memadmin.audit.models import AuditActor, AuditEvent
-from memadmin.erasure.models import ProcessingRecord, RequestBatch
+from memadmin.erasure.models import ProcessingRecord, RequestBatch, SubjectRequest
 from memadmin.retention.models import LegalHold
 from memories_app.models import (
     ApprovalRule,
@@ -133,6 +133,9 @@ CHANGES: dict[str, Callable[[], Any]] = {
     "legal_hold.row_inserted": lambda: place_a_hold("second"),
     "legal_hold.row_updated": lambda: LegalHold.objects.update(review_on="2030-01-01"),
     "legal_hold.row_deleted": lambda: delete_a_hold(),
+    "request.row_inserted": lambda: make_case("second"),
+    "request.row_updated": lambda: SubjectRequest.objects.update(ground="child"),
+    "request.row_deleted": lambda: SubjectRequest.objects.all().delete(),
     "batch.row_inserted": lambda: make_batch("second"),
     "batch.row_updated": lambda: RequestBatch.objects.update(ground="child"),
     "batch.row_deleted": lambda: RequestBatch.objects.all().delete(),
@@ -271,6 +274,13 @@ def saved_view(name: str) -> SavedView:
 
 def place_a_hold(label: str) -> LegalHold:
     return make_hold(label, by=User.objects.get(username="reviewer"))
+
+
+def make_case(key: str) -> SubjectRequest:
+    today = now().date()
+    return SubjectRequest.objects.create(
+        kind="erasure", subject=make_subject(key), channel="letter", received_on=today, due_on=today
+    )
 
 
 def make_batch(digest: str) -> RequestBatch:

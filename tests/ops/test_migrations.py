@@ -96,7 +96,7 @@ def test_database_of_an_unreleased_version_is_refused() -> None:
     MigrationRecorder(connection).record_applied(*migrating.OF_UNRELEASED)
     run_sql(
         "DELETE FROM django_migrations"
-        " WHERE app IN ('memories_app', 'retention') OR (app, name) = ('audit', '0004_proven_actors')"
+        " WHERE app IN ('memories_app', 'retention', 'erasure') OR (app, name) = ('audit', '0004_proven_actors')"
         " OR app = 'sessions_app' AND name >= '0009'"
     )
     with pytest.raises(CommandError) as refusal:

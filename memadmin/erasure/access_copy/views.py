@@ -8,8 +8,9 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 
+from memadmin.erasure.access import access_case_for
 from memadmin.erasure.access_copy import services
 from memadmin.erasure.access_copy.forms import CopyNoteForm
 from memadmin.erasure.access_copy.keys import CopyKeyUnreadable
@@ -24,11 +25,6 @@ from memadmin.web.requests import OperatorRequest
 PROBLEMS = (RequestError, InvalidRunState, ChunkUnderWay, CopyKeyUnreadable)
 
 
-def case_of(case_id: UUID) -> SubjectRequest:
-    """An access request. Raises Http404."""
-    return get_object_or_404(SubjectRequest, id=case_id, kind=SubjectRequest.Kind.ACCESS)
-
-
 def refused(request: OperatorRequest, case: SubjectRequest, problem: object, status: int = 409) -> HttpResponse:
     return render(request, "erasure/copy_refused.html", {"case": case, "problem": problem}, status=status)
 
@@ -37,7 +33,7 @@ def perform(
     request: OperatorRequest, case_id: UUID, take: Callable[[SubjectRequest], object], done: str
 ) -> HttpResponse:
     """Takes one action and returns to the request, or shows why nothing was changed."""
-    case = case_of(case_id)
+    case = access_case_for(request.user, case_id)
     try:
         take(case)
     except PROBLEMS as problem:
@@ -51,7 +47,9 @@ def perform_with_note(
 ) -> HttpResponse:
     form = CopyNoteForm(request.POST)
     if not form.is_valid():
-        return refused(request, case_of(case_id), "A note of at most 2,000 characters is needed.", status=422)
+        return refused(
+            request, access_case_for(request.user, case_id), "A note of at most 2,000 characters is needed.", status=422
+        )
     return perform(request, case_id, lambda case: take(case, form.cleaned_data["note"]), done)
 
 
@@ -80,7 +78,7 @@ def leave_out(request: OperatorRequest, case_id: UUID) -> HttpResponse:
 @recently_authenticated(doing="download a copy of a person's data")
 def link(request: OperatorRequest, case_id: UUID) -> HttpResponse:
     """Makes the one-time link and opens it."""
-    case = case_of(case_id)
+    case = access_case_for(request.user, case_id)
     try:
         token = services.make_link(case, by=request.user)
     except PROBLEMS as problem:
@@ -92,7 +90,7 @@ def link(request: OperatorRequest, case_id: UUID) -> HttpResponse:
 @recently_authenticated(doing="download a copy of a person's data", file=True)
 def fetch(request: OperatorRequest, case_id: UUID, token: str) -> HttpResponseBase:
     """The ZIP file, once for each link."""
-    case = case_of(case_id)
+    case = access_case_for(request.user, case_id)
     if request.method == "HEAD":
         # What only looks must not use the link up.
         return HttpResponse()
