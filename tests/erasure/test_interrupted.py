@@ -148,12 +148,14 @@ def test_its_connection_is_cut_before_and_after_every_commit(
     request_of_ada: SubjectRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of three transactions the first loses its connection before COMMIT, and the second the answer to COMMIT."""
-    chunk, numbers = engine.Lease.chunk, count()
+    chunk, numbers, steps = engine.Lease.chunk, count(), ErasureStep.objects.filter(request=request_of_ada)
     cuts = {"before": 0, "after": 0}
 
     @contextmanager
     def cut(lease: engine.Lease) -> Iterator[Run]:
-        number = next(numbers)
+        # The scan, which only reads, is not what this is about.
+        is_erasing = not steps.exists() or steps.exclude(state__in=ErasureStep.FINISHED).exists()
+        number = next(numbers) if is_erasing else 2
         with chunk(lease) as run:
             yield run
             if number % 3 == 0:
@@ -174,7 +176,7 @@ def test_its_connection_is_cut_before_and_after_every_commit(
                 break
             assert (run.state, run.attempts) in ((Run.State.WAITING, 1), (Run.State.WAITING, 2)), run.reason
             retry(run)
-    assert min(cuts.values()) > 10, cuts
+    assert min(cuts.values()) >= 5, cuts
     retry(run)
     work_off(request_of_ada)
     finished_once(request_of_ada)
