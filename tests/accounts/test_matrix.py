@@ -165,6 +165,7 @@ def make_world(user: User) -> World:
     )
     rule, decided = ApprovalRule.objects.create(name="sure ones"), waiting("Prefers gin.", subject=subject)
     case = make_request(make_subject("customer_4"), by=colleague)
+    access_case = make_request(make_subject("customer_5"), by=colleague, kind=SubjectRequest.Kind.ACCESS)
     SubjectRequest.objects.filter(pk=case.pk).update(receipt='{"payload": {"outcome": "complete"}}')
     nothing = uuid.uuid4()
     return World(
@@ -187,6 +188,8 @@ def make_world(user: User) -> World:
             "run_id": Run.objects.create(kind="of_a_later_version").pk,
             "hold_id": make_hold("dispute", by=colleague).pk,
             "case_id": case.id,
+            "access_id": access_case.id,
+            "token": "none",
             "step_id": ErasureStep.objects.create(request=case, name="sessions", place="main", position=0).pk,
             "batch_id": uploaded(csv_of("customer_5"), by=colleague).id,
             "line_number": 2,
@@ -223,6 +226,7 @@ def make_world(user: User) -> World:
             "run_id": 999_999,
             "hold_id": nothing,
             "case_id": nothing,
+            "access_id": nothing,
             "step_id": 999_999,
             "batch_id": nothing,
             "line_number": 999_999,

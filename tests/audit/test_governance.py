@@ -317,6 +317,7 @@ def test_every_kind_of_change_of_every_governed_table_is_recorded() -> None:
     ApprovalRule.objects.create(name="first")
     place_a_hold("first")
     make_batch("first")
+    make_case("fourth")
     LearningStop.objects.create(subject=SubjectAlias.objects.latest("pk").subject)
     for event_type, change in CHANGES.items():
         point = transaction.savepoint()

@@ -30,10 +30,10 @@ def refused(request: OperatorRequest, case: SubjectRequest, problem: object, sta
 
 
 def perform(
-    request: OperatorRequest, case_id: UUID, take: Callable[[SubjectRequest], object], done: str
+    request: OperatorRequest, access_id: UUID, take: Callable[[SubjectRequest], object], done: str
 ) -> HttpResponse:
     """Takes one action and returns to the request, or shows why nothing was changed."""
-    case = access_case_for(request.user, case_id)
+    case = access_case_for(request.user, access_id)
     try:
         take(case)
     except PROBLEMS as problem:
@@ -43,32 +43,35 @@ def perform(
 
 
 def perform_with_note(
-    request: OperatorRequest, case_id: UUID, take: Callable[[SubjectRequest, str], object], done: str
+    request: OperatorRequest, access_id: UUID, take: Callable[[SubjectRequest, str], object], done: str
 ) -> HttpResponse:
     form = CopyNoteForm(request.POST)
     if not form.is_valid():
         return refused(
-            request, access_case_for(request.user, case_id), "A note of at most 2,000 characters is needed.", status=422
+            request,
+            access_case_for(request.user, access_id),
+            "A note of at most 2,000 characters is needed.",
+            status=422,
         )
-    return perform(request, case_id, lambda case: take(case, form.cleaned_data["note"]), done)
+    return perform(request, access_id, lambda case: take(case, form.cleaned_data["note"]), done)
 
 
 @operator_page(HANDLE, methods="POST")
 @recently_authenticated(doing="build a copy of a person's data")
-def build(request: OperatorRequest, case_id: UUID) -> HttpResponse:
+def build(request: OperatorRequest, access_id: UUID) -> HttpResponse:
     return perform(
         request,
-        case_id,
+        access_id,
         lambda case: services.build_access_copy(case, by=request.user),
         "The copy is being built.",
     )
 
 
 @operator_page(HANDLE, methods="POST")
-def leave_out(request: OperatorRequest, case_id: UUID) -> HttpResponse:
+def leave_out(request: OperatorRequest, access_id: UUID) -> HttpResponse:
     return perform_with_note(
         request,
-        case_id,
+        access_id,
         lambda case, note: services.leave_out_stores(case, note=note, by=request.user),
         "The copy is built without these stores, and names them.",
     )
@@ -76,9 +79,9 @@ def leave_out(request: OperatorRequest, case_id: UUID) -> HttpResponse:
 
 @operator_page(HANDLE, methods="POST")
 @recently_authenticated(doing="download a copy of a person's data")
-def link(request: OperatorRequest, case_id: UUID) -> HttpResponse:
+def link(request: OperatorRequest, access_id: UUID) -> HttpResponse:
     """Makes the one-time link and opens it."""
-    case = access_case_for(request.user, case_id)
+    case = access_case_for(request.user, access_id)
     try:
         token = services.make_link(case, by=request.user)
     except PROBLEMS as problem:
@@ -88,9 +91,9 @@ def link(request: OperatorRequest, case_id: UUID) -> HttpResponse:
 
 @operator_page(HANDLE)
 @recently_authenticated(doing="download a copy of a person's data", file=True)
-def fetch(request: OperatorRequest, case_id: UUID, token: str) -> HttpResponseBase:
+def fetch(request: OperatorRequest, access_id: UUID, token: str) -> HttpResponseBase:
     """The ZIP file, once for each link."""
-    case = access_case_for(request.user, case_id)
+    case = access_case_for(request.user, access_id)
     if request.method == "HEAD":
         # What only looks must not use the link up.
         return HttpResponse()
@@ -108,10 +111,10 @@ def fetch(request: OperatorRequest, case_id: UUID, token: str) -> HttpResponseBa
 
 
 @operator_page(HANDLE, methods="POST")
-def hand_over(request: OperatorRequest, case_id: UUID) -> HttpResponse:
+def hand_over(request: OperatorRequest, access_id: UUID) -> HttpResponse:
     return perform_with_note(
         request,
-        case_id,
+        access_id,
         lambda case, note: services.hand_over(case, note=note, by=request.user),
         "The request is answered.",
     )
