@@ -162,6 +162,21 @@ def test_a_hold_is_neither_deleted_nor_changed_nor_put_in_force_again(officer: U
     assert LegalHold.objects.get().is_released
 
 
+def test_only_a_released_hold_can_lose_the_id_of_its_session(officer: User, second: User) -> None:
+    hold = make_hold(make_session("a"), by=officer)
+    lose, change = "UPDATE retention_legalhold SET session_id = ''", "UPDATE retention_legalhold SET session_id = 'b'"
+    for statement in (lose, change):
+        with pytest.raises(DatabaseError, match="is not changed"), transaction.atomic():
+            run_sql(statement)
+    released(hold, by=officer, second=second)
+    with pytest.raises(DatabaseError, match="Place a new one"), transaction.atomic():
+        run_sql(change)
+    with pytest.raises(DatabaseError, match="Place a new one"), transaction.atomic():
+        run_sql("UPDATE retention_legalhold SET session_id = '', reason = 'another'")
+    run_sql(lose)
+    assert LegalHold.objects.get().session_id == ""
+
+
 def test_a_memory_is_kept_with_every_session_that_it_was_learned_from(officer: User) -> None:
     held, other = make_session("a"), make_session("b")
     memory = approved("Refunds take three days.")

@@ -17,6 +17,7 @@ from memadmin.erasure.exceptions import Left
 from memadmin.erasure.models import ErasureStep
 from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.steps.base import Counted, Done, RowStep, Step
+from memadmin.retention.models import LegalHold
 from memadmin.runs.services import cancel_run
 from memories_app.models import Memory
 from sessions_app.models import (
@@ -140,6 +141,7 @@ class Identity(Step):
             # A held session can be found by the person's id as long as the hold lasts.
             keys = SubjectAlias.objects.filter(subject_id__in=scope.group).count()
             return Done(held=keys + len(scope.held_records), exceptions=self.not_erased(scope, step))
+        forget_released_holds(scope)
         if keys := forget_keys(scope.subject):
             return Done(passed=keys, erased=keys)
         return Done(exceptions=self.not_erased(scope, step))
@@ -158,6 +160,12 @@ class Identity(Step):
             if count := records.filter(store__name=row.place).count():
                 left[code] = left.get(code, 0) + count
         return left
+
+
+def forget_released_holds(scope: SubjectScope) -> None:
+    """Takes the ids of the person's sessions out of holds that were released."""
+    holds = LegalHold.objects.filter(record_id__in=scope.records().values("id"), released_at__isnull=False)
+    holds.exclude(session_id="").update(session_id="")
 
 
 class AuditDetails(RowStep):

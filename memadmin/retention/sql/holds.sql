@@ -23,19 +23,23 @@ END $$;
 
 CREATE OR REPLACE FUNCTION memadmin_keep_hold_as_placed() RETURNS trigger
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    -- An erasure takes the id of the session out of a released hold.
+    may_forget CONSTANT boolean := OLD.released_at IS NOT NULL AND NEW.session_id = '';
+    may_change CONSTANT text[] := '{owner_id,placed_by_id,release_requested_by_id,released_by_id}'::text[]
+        || CASE WHEN may_forget THEN '{session_id}'::text[] ELSE '{}' END;
 BEGIN
     IF OLD.released_at IS NULL AND NEW.released_at IS NOT NULL
         AND (OLD.release_requested_by_id IS NULL OR NEW.released_by_id IS NULL)
     THEN
         RAISE EXCEPTION 'A release is requested by one person and approved by another.' USING ERRCODE = 'P0H04';
     END IF;
-    IF OLD.released_at IS NOT NULL AND (to_jsonb(NEW) - '{owner_id,placed_by_id,release_requested_by_id,released_by_id}'::text[])
-        <> (to_jsonb(OLD) - '{owner_id,placed_by_id,release_requested_by_id,released_by_id}'::text[])
-    THEN
+    IF OLD.released_at IS NOT NULL AND (to_jsonb(NEW) - may_change) <> (to_jsonb(OLD) - may_change) THEN
         RAISE EXCEPTION 'A released legal hold is not changed. Place a new one.' USING ERRCODE = 'P0H04';
     END IF;
-    IF (NEW.number, NEW.id, NEW.subject_id, NEW.record_id, NEW.session_id, NEW.label, NEW.reason, NEW.placed_at)
-        IS DISTINCT FROM (OLD.number, OLD.id, OLD.subject_id, OLD.record_id, OLD.session_id, OLD.label, OLD.reason, OLD.placed_at)
+    IF (NEW.number, NEW.id, NEW.subject_id, NEW.record_id, NEW.label, NEW.reason, NEW.placed_at)
+        IS DISTINCT FROM (OLD.number, OLD.id, OLD.subject_id, OLD.record_id, OLD.label, OLD.reason, OLD.placed_at)
+        OR NEW.session_id <> OLD.session_id AND NOT may_forget
     THEN
         RAISE EXCEPTION 'What a legal hold covers, and why, is not changed.' USING ERRCODE = 'P0H04';
     END IF;
