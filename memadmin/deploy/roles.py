@@ -273,12 +273,15 @@ def columns_of(kind: str, table: str, columns: Collection[str]) -> Mapping[str, 
         return {"INSERT": EVENT_COLUMNS}
     if kind == "worker" and table in OF_WORKER:
         return {"SELECT": sorted(set(columns) & set(OF_WORKER[table]))}
+    if kind == "worker" and table == "retention_legalhold":
+        # An erasure takes it out of a released hold; a trigger refuses anything else.
+        return {"UPDATE": ["session_id"]}
     if kind == "web" and table == "sessions_app_sessionrecord":
         return {"UPDATE": sorted(set(columns) - set(FENCE_COLUMNS))}
     return {}
 
 
-BY_COLUMNS = ("audit_event", "sessions_app_sessionrecord", *OF_AGENTS, *OF_WORKER)
+BY_COLUMNS = ("audit_event", "retention_legalhold", "sessions_app_sessionrecord", *OF_AGENTS, *OF_WORKER)
 
 
 def our_tables() -> list[str]:

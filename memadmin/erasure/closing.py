@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.contrib.auth.models import User
 from django.db.models import Sum
 from django.db.models.functions import Now
 
@@ -58,7 +57,8 @@ def outcome_of(request: SubjectRequest) -> SubjectRequest.State:
 def payload_of(request: SubjectRequest) -> dict[str, Any]:
     """What the receipt states: ids, counts, codes and times, and no personal data; `receipts` checks its form."""
     steps = list(ErasureStep.objects.filter(request=request))
-    people = {"requester": request.requested_by, "approver": request.approved_by}
+    # Their ids alone: the worker may not read every column of an account.
+    people = {"requester": request.requested_by_id, "approver": request.approved_by_id}
     times = {
         "received_on": request.received_on.isoformat(),
         "due_on": request.due_on.isoformat(),
@@ -74,7 +74,7 @@ def payload_of(request: SubjectRequest) -> dict[str, Any]:
         "outcome": outcome_of(request).value,
         "subject": str(request.subject_id),
         "times": {name: at for name, at in times.items() if at},
-        "actors": [{"role": role, "actor": ref} for role, user in people.items() if (ref := actor_ref(user))],
+        "actors": [{"role": role, "actor": ref} for role, user_id in people.items() if (ref := actor_ref(user_id))],
         "counts": {step.holder: step.erased for step in steps},
         "held": {step.holder: step.held for step in steps if step.held},
         "exceptions": exceptions_of(request),
@@ -88,11 +88,11 @@ def payload_of(request: SubjectRequest) -> dict[str, Any]:
     }
 
 
-def actor_ref(user: User | None) -> str:
+def actor_ref(user_id: int | None) -> str:
     """Id of a person in the log; empty if there was none, or the person's name was erased there."""
-    if user is None:
+    if user_id is None:
         return ""
-    ref = AuditActor.objects.filter(kind=ActorKind.PERSON, user_id=user.pk).values_list("ref", flat=True).first()
+    ref = AuditActor.objects.filter(kind=ActorKind.PERSON, user_id=user_id).values_list("ref", flat=True).first()
     return str(ref or "")
 
 
