@@ -179,6 +179,8 @@ class AuditDetails(RowStep):
 
     def rows(self, scope: SubjectScope) -> QuerySet[AuditDetail]:
         about = Q(event__subject_ref__in=scope.group) | Q(event__object_ref__in=scope.records().values("id"))
+        # One change of many rows has one event, which lists their subjects. Its details go as a whole.
+        about |= Q(event__shown__overlap=scope.group) & ~Q(event__shown=[])
         # What happens to the case itself has no personal data, and goes on being recorded.
         return AuditDetail.objects.filter(about).exclude(event__object_kind="erasure.subjectrequest")
 
