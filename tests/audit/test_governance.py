@@ -133,7 +133,7 @@ CHANGES: dict[str, Callable[[], Any]] = {
     "legal_hold.row_inserted": lambda: place_a_hold("second"),
     "legal_hold.row_updated": lambda: LegalHold.objects.update(review_on="2030-01-01"),
     "legal_hold.row_deleted": lambda: delete_a_hold(),
-    "request.row_inserted": lambda: make_case("second"),
+    "request.row_inserted": lambda: make_case(make_subject("second")),
     "request.row_updated": lambda: SubjectRequest.objects.update(ground="child"),
     "request.row_deleted": lambda: SubjectRequest.objects.all().delete(),
     "batch.row_inserted": lambda: make_batch("second"),
@@ -276,10 +276,10 @@ def place_a_hold(label: str) -> LegalHold:
     return make_hold(label, by=User.objects.get(username="reviewer"))
 
 
-def make_case(key: str) -> SubjectRequest:
+def make_case(subject: Subject) -> SubjectRequest:
     today = now().date()
     return SubjectRequest.objects.create(
-        kind="erasure", subject=make_subject(key), channel="letter", received_on=today, due_on=today
+        kind="erasure", subject=subject, channel="letter", received_on=today, due_on=today
     )
 
 
@@ -317,7 +317,7 @@ def test_every_kind_of_change_of_every_governed_table_is_recorded() -> None:
     ApprovalRule.objects.create(name="first")
     place_a_hold("first")
     make_batch("first")
-    make_case("fourth")
+    make_case(Subject.objects.earliest("created_at"))
     LearningStop.objects.create(subject=SubjectAlias.objects.latest("pk").subject)
     for event_type, change in CHANGES.items():
         point = transaction.savepoint()

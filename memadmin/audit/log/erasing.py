@@ -98,6 +98,7 @@ def erase_details_of(event_ids: Collection[UUID], *, subject: UUID) -> int:
     return erased_by("memadmin_erase_details", erasure)
 
 
+@transaction.atomic
 def erase_name(actor_ref: UUID, *, by: User, reason: str) -> None:
     """Erases the name of a person in the log, with the recorded values of their account.
 
