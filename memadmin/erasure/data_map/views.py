@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.timezone import now
@@ -78,7 +78,10 @@ def data_map(request: OperatorRequest) -> HttpResponse:
         "record": services.current_record(),
         "may_change": request.user.has_perm(CHANGE),
     }
-    status = 400 if filters.problems else 200
+    status = 200
+    if filters.problems:
+        # What was typed is not repeated on a page with an error.
+        filters.data, filters.cleaned_data, status = QueryDict(), {}, 400
     try:
         context["page"] = page_at(chosen, request.GET.get("cursor", ""))
     except BadCursor as problem:
