@@ -42,7 +42,7 @@ from tests.memories.builders import proposed
 from tests.people import person
 from tests.stores.sqlite_files import SqliteAgent
 
-SUBJECTS, ELSEWHERE = 200, 5
+SUBJECTS, ELSEWHERE = 24, 5
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def with_session(key: str, *, by: User) -> str:
 
 
 @pytest.mark.slow
-def test_200_subjects_of_which_some_wait_for_a_store(
+def test_many_subjects_of_which_some_wait_for_a_store(
     agent_tables: None, tmp_path: Path, officer: User, second: User
 ) -> None:
     agent = SqliteAgent(tmp_path)

@@ -88,3 +88,24 @@ def test_the_keys_of_the_person_are_destroyed(
     assert request.state == State.SCANNING
     assert folder.is_destroyed(SubjectInHost("ada-1", "user"))
     assert ErasureStep.objects.get(request=request, name="subject_keys").erased == 1
+
+
+def test_of_a_shared_memory_the_persons_words_go_and_a_person_reads_what_is_left(
+    agent_tables: None, officer: User, second: User
+) -> None:
+    attach_main_store()
+    ada, bob = make_subject("ada-1"), make_subject("bob-1")
+    for name, subject in (("a1", ada), ("b1", bob)):
+        add_items(name, "Refunds take three days, I was told.")
+        attach_sessions(SessionRecord.objects.filter(session_id=name), subject, by=officer)
+    of_ada, of_bob = (SessionRecord.objects.get(session_id=name) for name in ("a1", "b1"))
+    common, ours = approved_memory("Refunds take three days."), approved_memory("Cups come in green.")
+    for memory, record in ((common, of_ada), (common, of_bob), (ours, of_ada)):
+        Evidence.objects.create(memory=memory, record_id=record.pk, session_id=record.session_id, quote="three days")
+    request = approved(ada, by=officer, second=second)
+    work_off(request)
+    assert request.state == State.SCANNING
+    common.refresh_from_db()
+    assert common.status == Memory.Status.NEEDS_REVALIDATION
+    assert [quote.record_id for quote in common.evidence.all()] == [of_bob.pk]
+    assert not Memory.objects.filter(pk=ours.pk).exists()
