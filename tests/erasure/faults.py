@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,9 +13,9 @@ from memadmin.audit.transparency.canonical import utc
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.runs import engine
 from memadmin.runs.models import Run
-from sessions_app.models import SessionRecord, SessionStore, Subject
+from sessions_app.models import SessionRecord, Subject
 from sessions_app.services.sessions import attach_sessions
-from tests.agents import add_items, run_sql, value_of
+from tests.agents import add_items, value_of
 from tests.builders import make_subject
 from tests.erasure.builders import work_off
 
@@ -41,10 +40,6 @@ def items_of(key: str) -> int:
 def erased_of(request: SubjectRequest) -> dict[str, int]:
     """Erased rows by step, as the steps say."""
     return {step.holder: step.erased for step in ErasureStep.objects.filter(request=request)}
-
-
-def store_of(name: str) -> SessionStore:
-    return SessionStore.objects.get(name=name)
 
 
 @pytest.fixture
@@ -102,13 +97,3 @@ def a_day_later(request: SubjectRequest) -> None:
     SubjectRequest.objects.filter(pk=request.pk).update(scans=request.scans)
     assert request.run is not None
     retry(request.run)
-
-
-@contextmanager
-def without_triggers(table: str) -> Iterator[None]:
-    """Writers without the fence, as on a store that has none."""
-    run_sql(f"ALTER TABLE {table} DISABLE TRIGGER USER")
-    try:
-        yield
-    finally:
-        run_sql(f"ALTER TABLE {table} ENABLE TRIGGER USER")
