@@ -143,7 +143,9 @@ def close(run: Run) -> None:
     else:
         state = outcome_of(request)
         # Texts of people about the person are not kept longer than the person's data.
-        request.notes.exclude(text="").update(text="")
+        notes = RequestNote.objects.filter(request__subject_id__in=request.subject.group_ids())
+        notes.exclude(text="").update(text="")
+        ErasureStep.objects.filter(request=request).update(cursor="")
     if state != State.CANCELLED:
         request.note(RequestNote.Code.CLOSED)
     SubjectRequest.objects.filter(pk=request.pk).update(state=state, closed_at=Now(), locators=b"")

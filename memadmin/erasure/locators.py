@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable
+from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives import hashes
@@ -17,7 +18,9 @@ from django.conf import settings
 SHORTEST = 3
 """Characters of a text that is looked for: shorter ones occur everywhere."""
 
+
 MOST = 50
+"""Further names, addresses and numbers that a person may enter for one case."""
 
 
 class LocatorsUnreadable(Exception):
@@ -25,18 +28,30 @@ class LocatorsUnreadable(Exception):
         super().__init__("The ids of this person cannot be decrypted: MEMADMIN_SECRET_KEY has changed since.")
 
 
-def seal(texts: Iterable[str]) -> bytes:
-    """Encrypted texts, without doubles and without those that are too short to be looked for."""
+def seal(texts: Iterable[str], *, keys: Iterable[tuple[str, str]] = ()) -> bytes:
+    """Encrypted texts, without doubles and without those that are too short to be looked for.
+
+    `keys` are the ids of the person, each with its kind: only by these a session is taken for the person's.
+    """
     wanted = sorted({text.strip() for text in texts if len(text.strip()) >= SHORTEST})
-    return _fernet().encrypt(json.dumps(wanted[:MOST]).encode())
+    return _fernet().encrypt(json.dumps({"texts": wanted, "keys": sorted(keys)}).encode())
 
 
 def unseal(sealed: bytes | memoryview) -> list[str]:
     """The texts; none after they were destroyed. Raises LocatorsUnreadable."""
+    return list(_opened(sealed)["texts"])
+
+
+def unseal_keys(sealed: bytes | memoryview) -> list[tuple[str, str]]:
+    """The ids of the person with their kinds; none before the erasure has begun. Raises LocatorsUnreadable."""
+    return [(kind, key) for kind, key in _opened(sealed)["keys"]]
+
+
+def _opened(sealed: bytes | memoryview) -> dict[str, Any]:
     if not sealed:
-        return []
+        return {"texts": [], "keys": []}
     try:
-        return list(json.loads(_fernet().decrypt(bytes(sealed))))
+        return dict(json.loads(_fernet().decrypt(bytes(sealed))))
     except InvalidToken as problem:
         raise LocatorsUnreadable from problem
 

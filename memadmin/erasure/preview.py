@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +14,8 @@ from memadmin.erasure.exceptions import OutOfReach
 from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.steps import STEPS, step_named
 from memadmin.erasure.steps.base import Counted
-from sessions_app.models import SessionFinding
+from sessions_app.models import SessionFinding, Subject
+from sessions_app.services.erasing_subjects import group_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ class Preview:
     holders: list[Holder]
     out_of_reach: list[dict[str, Any]]
     """Codes of `OutOfReach` with their place, count and last day."""
+    group: list[str] = field(default_factory=list)
+    """Ids of the subjects that are one by merges: an erasure is about these and no others."""
 
     @property
     def rows(self) -> int:
@@ -62,6 +65,7 @@ class Preview:
         return {
             "holders": [{"name": h.name, "place": h.place, **asdict(h.counted)} for h in self.holders],
             "out_of_reach": self.out_of_reach,
+            "group": self.group,
         }
 
     @classmethod
@@ -73,18 +77,23 @@ class Preview:
             for row in saved.get("holders", ())
             if row["name"] in known
         ]
-        return cls(holders, list(saved.get("out_of_reach", ())))
+        return cls(holders, list(saved.get("out_of_reach", ())), list(saved.get("group", ())))
 
 
 def preview_erasure(scope: SubjectScope) -> Preview:
     """Counts what an erasure would erase now, and changes nothing."""
-    return Preview(list(_holders(scope)), out_of_reach(scope))
+    return Preview(list(_holders(scope)), out_of_reach(scope), group_ids(scope.subject))
 
 
 def _holders(scope: SubjectScope) -> Iterator[Holder]:
     for step in STEPS:
         for place in step.places(scope):
             yield Holder(step.name, place, step.count(scope, place))
+
+
+def group_ids(subject: Subject) -> list[str]:
+    """Ids of all subjects that are one with this one, as the fence takes them."""
+    return sorted(str(each) for each in group_of(subject))
 
 
 def out_of_reach(scope: SubjectScope) -> list[dict[str, Any]]:

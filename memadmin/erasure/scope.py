@@ -29,21 +29,30 @@ WHERE r.subject_id = ANY (%s) AND EXISTS (SELECT FROM memadmin_holds_on(r.id, r.
 
 @dataclass(frozen=True)
 class SubjectScope:
-    """A subject, the ids of its merged group, and the texts by which the person is known."""
+    """A subject, the ids of its merged group, the texts by which the person is known, and the ids with their kinds."""
 
     subject: Subject
     group: list[UUID]
     texts: list[str]
+    keys: list[tuple[str, str]]
 
     def records(self) -> SessionRecordQuerySet:
         """All session records of the group, erased ones, too."""
         return SessionRecord.objects.filter(subject_id__in=self.group)
 
-    def of_sessions(self) -> Q:
-        """Condition of rows that belong to a session of the group, by its record or, without one, by its id."""
+    def of_sessions(self, owner: str = "subject") -> Q:
+        """Condition of rows that belong to a session of the group, by its record or, without one, by its id.
+
+        `owner` is the way to the row's own subject: a row of somebody else is not taken for a session id that another
+        store has, too.
+        """
         records = self.records()
+        others = SessionRecord.objects.exclude(subject_id__in=self.group).values("session_id")
+        by_id = records.exclude(session_id="").exclude(session_id__in=others)
         return Q(record_id__in=records.values("id")) | Q(
-            record_id__isnull=True, session_id__in=records.exclude(session_id="").values("session_id")
+            Q(**{f"{owner}__isnull": True}) | Q(**{f"{owner}__in": self.group}),
+            record_id__isnull=True,
+            session_id__in=by_id.values("session_id"),
         )
 
     def holds(self) -> list[int]:
@@ -74,9 +83,14 @@ class SubjectScope:
         self.__dict__.pop("held_records", None)
 
 
-def scope_of(subject: Subject, texts: list[str] | None = None) -> SubjectScope:
-    """The scope of a subject. `texts` are those that the case keeps; otherwise the ids of the group. Two queries."""
+def scope_of(
+    subject: Subject, texts: list[str] | None = None, keys: list[tuple[str, str]] | None = None
+) -> SubjectScope:
+    """The scope of a subject. `texts` and `keys` are those that the case keeps; otherwise the ids of the group.
+
+    Two queries.
+    """
     group = subject.group_ids()
-    if texts is None:
-        texts = list(SubjectAlias.objects.filter(subject_id__in=group).order_by("pk").values_list("key", flat=True))
-    return SubjectScope(subject, group, texts)
+    aliases = SubjectAlias.objects.filter(subject_id__in=group).order_by("pk").values_list("kind", "key")
+    keys = keys or list(aliases)
+    return SubjectScope(subject, group, [key for _, key in keys] if texts is None else texts, keys)

@@ -21,6 +21,7 @@ from memadmin.erasure.deadlines import EXTENDED_MONTHS, due_date
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.preview import Preview, preview_erasure
 from memadmin.erasure.scope import scope_of
+from memadmin.erasure.suppression.entering import is_entered
 from memadmin.runs import services as runs
 from memories_app.learning.signals import stop_learning
 from sessions_app.models import Subject, SubjectAlias
@@ -32,6 +33,10 @@ APPROVE = "erasure.approve_request"
 
 PREVIEW_AGE = timedelta(days=1)
 """An older preview is made again before somebody is asked to approve."""
+
+
+APPROVAL_AGE = timedelta(days=7)
+"""An older preview is made again before somebody approves."""
 
 
 class RequestError(Exception):
@@ -79,7 +84,7 @@ class SubjectHeld(RequestError):
 
 class PreviewNeeded(RequestError):
     def __init__(self) -> None:
-        super().__init__("Count first what would be erased: there is no preview of the last 24 hours.")
+        super().__init__("Count first what would be erased: the preview is missing or too old.")
 
 
 class NotLater(RequestError):
@@ -204,6 +209,8 @@ def approve_request(
             if not keys.exists():
                 raise WrongKey
             refuse_held(request)
+            if request.previewed_at is None or request.previewed_at < now() - APPROVAL_AGE:
+                raise PreviewNeeded
             starts_at = now() + window
             run = runs.request_run(work.RUN_KIND, by=by, retry_at=starts_at)
             return changed(
@@ -266,7 +273,10 @@ def cancel_request(request: SubjectRequest, *, note: str, by: User) -> SubjectRe
     """Ends a case before anything was erased. Raises AlreadyStarted, WrongState and OwnRequest."""
     request.refresh_from_db()
     refuse_own(request, by)
+    seen_run = request.run_id
     if request.run is not None:
+        if not request.is_started and is_entered(request):
+            raise AlreadyStarted(request)
         try:
             runs.cancel_run(request.run, by=by)
         except runs.InvalidRunState as problem:
@@ -274,7 +284,8 @@ def cancel_request(request: SubjectRequest, *, note: str, by: User) -> SubjectRe
             raise (AlreadyStarted if request.is_started else WrongState)(request) from problem
     with transaction.atomic():
         request = SubjectRequest.objects.select_for_update().get(pk=request.pk)
-        if request.is_closed and request.state != State.CANCELLED:
+        if request.run_id != seen_run or (request.is_closed and request.state != State.CANCELLED):
+            # Approved, or closed, a moment ago.
             raise WrongState(request)
         columns: dict[str, Any] = (
             {} if request.is_closed else {"state": State.CANCELLED, "closed_at": Now(), "locators": b""}
@@ -340,7 +351,7 @@ def leave_out(request: SubjectRequest, step: ErasureStep, *, note: str, by: User
     """Ends a step that waits for a store, by decision; the receipt names it. Raises WrongState."""
     request = locked(request, State.RUNNING, by=by)
     waiting = ErasureStep.objects.filter(pk=step.pk, request=request, state=ErasureStep.State.WAITING)
-    if not waiting.update(state=ErasureStep.State.LEFT_OUT, ended_at=Now(), changed_at=Now()):
+    if not waiting.update(state=ErasureStep.State.LEFT_OUT, cursor="", ended_at=Now(), changed_at=Now()):
         raise WrongState(request)
     return changed(request, audit_events.STEP_LEFT_OUT, Code.LEFT_OUT, by=by, text=note)
 

@@ -13,7 +13,7 @@ from memadmin import audit
 from memadmin.erasure import audit_events, closing, locators, scan
 from memadmin.erasure.mails import mail_handlers
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
-from memadmin.erasure.preview import Preview, preview_erasure
+from memadmin.erasure.preview import Preview, group_ids, preview_erasure
 from memadmin.erasure.scan.progress import KEY as SCAN_PROGRESS
 from memadmin.erasure.scan.sessions import erase_strays
 from memadmin.erasure.scope import SubjectScope, scope_of
@@ -23,7 +23,7 @@ from memadmin.erasure.suppression.entering import enter, note_entry
 from memadmin.erasure.suppression.ledger import LedgerError
 from memadmin.erasure.vacuum import KEY as VACUUMED
 from memadmin.erasure.vacuum import vacuum_touched
-from memadmin.runs.engine import Interrupted, Lease, NeedsDecision, Wait
+from memadmin.runs.engine import Lease, NeedsDecision, Wait
 from memadmin.runs.models import Run
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
 from sessions_app.services.erasing_subjects import fence_subject
@@ -51,7 +51,8 @@ def work(lease: Lease) -> None:
     request = SubjectRequest.objects.select_related("subject").get(run=lease.run)
     if not request.is_started:
         start(lease, request)
-    scope = scope_of(request.subject, locators.unseal(request.locators))
+    texts, keys = locators.unseal(request.locators), locators.unseal_keys(request.locators)
+    scope = scope_of(request.subject, texts, keys)
     send_alert(lease, request)
     if CLEAN not in lease.run.cursor:
         erase_and_scan(lease, request, scope)
@@ -81,7 +82,10 @@ def erase_and_scan(lease: Lease, request: SubjectRequest, scope: SubjectScope) -
         # A scan that was interrupted goes on.
         if SCAN_PROGRESS not in lease.run.cursor:
             if scan.last_erasable(request):
-                erase_strays(lease, request, scope)
+                try:
+                    erase_strays(lease, request, scope)
+                except StoreUnavailable as problem:
+                    raise Wait("A store does not respond.", retry_after=RETRY_STORE) from problem
             erase_until_nothing_is_left(lease, request, scope)
             vacuum_touched(lease, request)
         if not scan.scan(lease, request, scope):
@@ -125,19 +129,13 @@ def start(lease: Lease, request: SubjectRequest) -> None:
     scope = scope_of(request.subject)
     refuse_held(scope)
     preview = preview_erasure(scope)
-    try:
-        # Before anything is erased: a backup that is restored after a crash must not bring the person back.
-        entry = None if "replays" in lease.run.parameters else enter(request, scope)
-    except LedgerError as problem:
-        raise Wait(str(problem)) from problem
     with lease.chunk() as run:
         locked = SubjectRequest.objects.select_for_update().get(pk=request.pk)
         if locked.state != State.APPROVED:
-            raise Interrupted
+            raise NeedsDecision("The request is not approved any more.")
         audit.record(audit_events.ERASURE_STARTED, target=locked, subject=locked.subject_id)
-        if entry:
-            note_entry(entry)
         fence_subject(locked.subject)
+        refuse_another_group(locked)
         add_steps(locked, scope)
         approved = {each.holder: each.counted.rows for each in Preview.of_json(request.preview).holders}
         for holder in preview.holders:
@@ -148,10 +146,30 @@ def start(lease: Lease, request: SubjectRequest) -> None:
         SubjectRequest.objects.filter(pk=locked.pk).update(
             state=State.RUNNING,
             started_at=Now(),
-            locators=locators.seal([*locators.unseal(locked.locators), *scope.texts]),
+            locators=locators.seal([*locators.unseal(locked.locators), *scope.texts], keys=scope.keys),
         )
         run.total = preview.rows
+        # Last before the commit: a backup that is restored later must not bring the person back.
+        if "replays" not in run.parameters:
+            enter_in_ledger(locked, scope)
     request.refresh_from_db()
+
+
+def refuse_another_group(request: SubjectRequest) -> None:
+    """Raises NeedsDecision if subjects were merged, or separated, since the preview. They are locked by the fence."""
+    if request.subject.merged_into_id or group_ids(request.subject) != request.preview.get("group"):
+        raise NeedsDecision(
+            "The subject was merged, or a merge was undone, after the approval. Cancel this request and open another."
+        )
+
+
+def enter_in_ledger(request: SubjectRequest, scope: SubjectScope) -> None:
+    try:
+        entry = enter(request, scope)
+    except LedgerError as problem:
+        raise Wait(str(problem)) from problem
+    if entry:
+        note_entry(entry)
 
 
 def refuse_held(scope: SubjectScope) -> None:

@@ -203,7 +203,7 @@ def request_approval(batch: RequestBatch, *, by: User) -> RequestBatch:
 def approve(batch: RequestBatch, *, by: User, typed: str, window: timedelta | None = None) -> RequestBatch:
     """Approves all erasures of the batch as the second person; they start when the time to cancel is over.
 
-    Raises WrongBatchState, WrongConfirmation, and RequestedYourself or AboutYourself, which are recorded.
+    Raises WrongBatchState, WrongConfirmation, CountFirst, and RequestedYourself or AboutYourself, which are recorded.
     """
     window = settings.CANCEL_WINDOW if window is None else window
     try:
@@ -216,6 +216,8 @@ def approve(batch: RequestBatch, *, by: User, typed: str, window: timedelta | No
             wanted = confirmation(count)
             if " ".join(typed.split()).lower() != wanted:
                 raise WrongConfirmation(wanted)
+            if batch.previewed_at is None:
+                raise CountFirst
             starts_at = now() + window
             return changed(
                 batch,

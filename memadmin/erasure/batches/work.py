@@ -21,7 +21,7 @@ from memadmin.erasure import work as erasures
 from memadmin.erasure.batches import audit_events, outcomes, services
 from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.models import BatchLine, RequestBatch, RequestNote, SubjectRequest
-from memadmin.erasure.preview import out_of_reach
+from memadmin.erasure.preview import group_ids, out_of_reach
 from memadmin.erasure.scope import scope_of
 from memadmin.runs import engine
 from memadmin.runs import services as runs
@@ -141,7 +141,11 @@ def open_case(batch: RequestBatch, line: BatchLine) -> None:
         "state": SubjectRequest.State.APPROVED,
         "identity_checked_by": handler,
         "identity_checked_at": batch.requested_at,
-        "preview": {"holders": [], "out_of_reach": out_of_reach(scope_of(subject, []))},
+        "preview": {
+            "holders": [],
+            "out_of_reach": out_of_reach(scope_of(subject, [])),
+            "group": group_ids(subject),
+        },
         "requested_by": handler,
         "requested_at": batch.requested_at,
         "approved_by": approver,

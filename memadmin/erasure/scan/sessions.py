@@ -26,7 +26,7 @@ from memadmin.erasure.scan.variants import Finder
 from memadmin.erasure.scope import SubjectScope
 from memadmin.runs.engine import Lease, NeedsDecision
 from memadmin.runs.models import Run
-from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore
 from sessions_app.patterns import Pattern
 from sessions_app.registry import MAIN_KIND
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
@@ -57,7 +57,9 @@ class Owners:
     finder: Finder
 
     def __post_init__(self) -> None:
-        self._patterns = [Pattern.parse(row.pattern) for row in self.store.patterns.all()]
+        self._patterns = [
+            (Pattern.parse(row.pattern), row.subject_kind) for row in SessionIdPattern.objects.of(self.store)
+        ]
 
     def split(self, session_ids: Sequence[str]) -> tuple[set[str], set[str]]:
         """Those on record as the person's, and those that should be: the steps do not know them. Two queries."""
@@ -82,12 +84,15 @@ class Owners:
         return recorded | stray
 
     def names_person(self, session_id: str) -> bool:
-        texts = set(self.finder.texts)
-        for pattern in self._patterns:
+        """Whether a pattern of the store reads an id of the person from the session id.
+
+        An id that only contains the person's is somebody else's just as well: it is found as a text, and stays.
+        """
+        for pattern, kind in self._patterns:
             if match := pattern.match(session_id):
                 # The first that matches decides, as for the registry.
-                return match.subject in texts
-        return self.finder.finds(session_id)
+                return (kind, match.subject) in self.scope.keys
+        return False
 
 
 def agents_tables(scope: SubjectScope, finder: Finder) -> dict[int, OwnSessions]:

@@ -31,7 +31,7 @@ class SharedMemories(RowStep):
     after = ("sessions",)
 
     def rows(self, scope: SubjectScope) -> QuerySet[Memory]:
-        sources = Evidence.objects.filter(scope.of_sessions()).values("memory")
+        sources = Evidence.objects.filter(scope.of_sessions("memory__subject")).values("memory")
         return Memory.objects.filter(pk__in=sources).exclude(pk__in=Memory.objects.filter(subject_id__in=scope.group))
 
     def held_q(self, scope: SubjectScope) -> Q:
@@ -39,7 +39,7 @@ class SharedMemories(RowStep):
 
     def erase_rows(self, scope: SubjectScope, rows: QuerySet[Any]) -> None:
         keys = list(rows.values_list("pk", flat=True))
-        Evidence.objects.filter(scope.of_sessions(), memory__in=keys).delete()
+        Evidence.objects.filter(scope.of_sessions("memory__subject"), memory__in=keys).delete()
         shared = Memory.objects.filter(pk__in=keys)
         with_others = Evidence.objects.filter(memory__in=keys).values("memory")
         shared.filter(status=Memory.Status.APPROVED, pk__in=with_others).update(

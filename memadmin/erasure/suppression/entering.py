@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
-from django.db.models import Max
-
 from memadmin.erasure.models import SubjectRequest, SuppressionEntry
 from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.suppression.ledger import (
     Entry,
+    Ledger,
     LedgerError,
     own_ledger,
     session_digest,
@@ -23,18 +22,30 @@ CHECK_SECONDS = 30
 
 
 def enter(request: SubjectRequest, scope: SubjectScope) -> Entry | None:
-    """Writes an erasure to the ledger; None without a ledger. Safe to repeat. Raises LedgerError."""
+    """Writes an erasure to the ledger; None without a ledger. Safe to repeat.
+
+    Raises LedgerError, also while this database does not know every other entry.
+    """
     ledger = own_ledger()
     if ledger is None:
         return None
+    known = known_numbers()
+    if problem := difference(ledger, known, besides=request):
+        raise LedgerError(problem)
     keys = SubjectAlias.objects.filter(subject_id__in=scope.group).values_list("kind", "key")
     sessions = scope.records().filter(is_forgotten=False)
     return ledger.append(
         request.id,
         subjects=[subject_digest(kind, key) for kind, key in keys],
         sessions=[session_digest(*row) for row in sessions.values_list("store__name", "session_id")],
-        after=known_head(),
+        after=max(known, default=0),
     )
+
+
+def is_entered(request: SubjectRequest) -> bool:
+    """Whether the ledger has this erasure: then it must not be cancelled. Raises LedgerError."""
+    ledger = own_ledger()
+    return ledger is not None and any(entry.request == request.id for entry in ledger.entries())
 
 
 def note_entry(entry: Entry) -> None:
@@ -45,9 +56,28 @@ def note_entry(entry: Entry) -> None:
     )
 
 
-def known_head() -> int:
-    """Number of the last entry that this database knows. One query."""
-    return SuppressionEntry.objects.aggregate(last=Max("number"))["last"] or 0
+def known_numbers() -> set[int]:
+    """Numbers of the entries that this database has carried out. One query."""
+    return set(SuppressionEntry.objects.values_list("number", flat=True))
+
+
+def difference(ledger: Ledger, known: set[int], *, besides: SubjectRequest | None = None) -> str:
+    """How the ledger differs from this database: a sentence; empty if it does not.
+
+    An entry of `besides`, an erasure that is about to begin, does not count. Raises LedgerError.
+    """
+    entries = ledger.entries()
+    if missing := known - {entry.number for entry in entries}:
+        return f"The suppression ledger has lost {len(missing)} of its entries, or it is the one of another console."
+    unknown = [
+        entry for entry in entries if entry.number not in known and (besides is None or entry.request != besides.id)
+    ]
+    if not unknown:
+        return ""
+    return (
+        f"This database is older than {len(unknown)} {'erasure' if len(unknown) == 1 else 'erasures'} of the"
+        " suppression ledger: it was restored from a backup. Run `memadmin replay_suppressions`."
+    )
 
 
 _next_check, _problem = 0.0, ""
@@ -72,12 +102,6 @@ def _compare() -> str:
     if ledger is None:
         return ""
     try:
-        behind = ledger.head() - known_head()
+        return difference(ledger, known_numbers())
     except LedgerError as problem:
         return f"{problem} It names the erasures that a restored database must repeat, so no content is shown."
-    if behind <= 0:
-        return ""
-    return (
-        f"This database is older than {behind} {'erasure' if behind == 1 else 'erasures'} of the suppression ledger:"
-        " it was restored from a backup. Run `memadmin replay_suppressions`."
-    )

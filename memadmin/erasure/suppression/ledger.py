@@ -78,16 +78,6 @@ class Ledger:
             entries.append(entry)
         return entries
 
-    def head(self) -> int:
-        """Number of the last entry; 0 of an empty or missing ledger."""
-        last = self._last_line()
-        if not last:
-            return 0
-        try:
-            return int(json.loads(last)["number"])
-        except (ValueError, KeyError, TypeError) as problem:
-            raise LedgerError("The last line of the suppression ledger cannot be read.") from problem
-
     def append(self, request: UUID, *, subjects: Collection[str], sessions: Collection[str], after: int) -> Entry:
         """Adds an erasure and returns its entry; one of this request that is there already is returned.
 
@@ -108,8 +98,11 @@ class Ledger:
             }
             line = canonical({**row, "mac": _mac("line", code, canonical(row))})
             try:
-                os.write(file, line.encode() + b"\n")
+                rest = line.encode() + b"\n"
+                while rest:
+                    rest = rest[os.write(file, rest) :]
                 os.fsync(file)
+                self._sync_folder()
             except OSError as problem:
                 raise LedgerError(f"The suppression ledger cannot be written: {problem.strerror}.") from problem
             return Entry(row["number"], row["at"], request, frozenset(subjects), frozenset(sessions))
@@ -139,6 +132,14 @@ class Ledger:
             yield file
         finally:
             os.close(file)
+
+    def _sync_folder(self) -> None:
+        """Otherwise a new file may be gone after a power cut."""
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
     def _cut_rest(self, file: int) -> None:
         """Removes what a crash left of a line."""

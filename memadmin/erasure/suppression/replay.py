@@ -10,7 +10,8 @@ from django.utils.timezone import now
 
 from memadmin.erasure.deadlines import due_date
 from memadmin.erasure.models import SubjectRequest
-from memadmin.erasure.suppression.entering import check_again, known_head, note_entry
+from memadmin.erasure.preview import group_ids
+from memadmin.erasure.suppression.entering import check_again, known_numbers, note_entry
 from memadmin.erasure.suppression.ledger import Entry, own_ledger, session_digest, subject_digest
 from memadmin.erasure.work import RUN_KIND
 from memadmin.runs import engine
@@ -39,12 +40,14 @@ def replay(*, watch: Callable[[Run], object] = lambda run: None) -> Replayed:
     ledger, done = own_ledger(), Replayed()
     if ledger is None:
         return done
-    entries = [entry for entry in ledger.entries() if entry.number > known_head()]
+    known = known_numbers()
+    entries = [entry for entry in ledger.entries() if entry.number not in known]
     # Stores of other systems were perhaps restored, too: their sessions must be in the registry.
     discover_sessions()
-    for entry, subjects in found_again(entries):
+    for entry, subjects, doubts in found_again(entries):
         done.entries += 1
-        is_finished = True
+        done.unfinished += doubts
+        is_finished = not doubts
         for subject in subjects:
             request = approved_again(subject, entry)
             assert request.run is not None, "it is approved"
@@ -55,39 +58,62 @@ def replay(*, watch: Callable[[Run], object] = lambda run: None) -> Replayed:
             else:
                 is_finished = False
                 done.unfinished.append(f"{request}: {request.run.reason}")
-        if is_finished and not done.unfinished:
+        if is_finished:
             note_entry(entry)
     check_again()
     return done
 
 
-def found_again(entries: Iterable[Entry]) -> Iterator[tuple[Entry, list[Subject]]]:
-    """Each entry with its subjects that are in this database, found by the digests of all ids. Two passes over ids."""
+def found_again(entries: Iterable[Entry]) -> Iterator[tuple[Entry, list[Subject], list[str]]]:
+    """Each entry with its subjects that are in this database, and sentences about what a person has to decide.
+
+    A subject is the erased one only if the entry names all of its ids: in an older database an id or a session can
+    belong to somebody else. Two passes over all ids.
+    """
     entries = list(entries)
-    wanted_subjects = {digest: entry.number for entry in entries for digest in entry.subjects}
-    wanted_sessions = {digest: entry.number for entry in entries for digest in entry.sessions}
+    by_key = {digest: entry for entry in entries for digest in entry.subjects}
+    by_session = {digest: entry for entry in entries for digest in entry.sessions}
     found: dict[int, set[Subject]] = {entry.number: set() for entry in entries}
+    doubts: dict[int, list[str]] = {entry.number: [] for entry in entries}
     for alias in SubjectAlias.objects.select_related("subject").iterator():
-        if number := wanted_subjects.get(subject_digest(alias.kind, alias.key)):
-            found[number].add(merge_target(alias.subject))
-    records = SessionRecord.objects.select_related("store", "subject").filter(erased_at__isnull=True)
-    strays: dict[int, list[SessionRecord]] = {}
-    for record in records.iterator():
-        if number := wanted_sessions.get(session_digest(record.store.name, record.session_id)):
-            if record.subject is None:
-                strays.setdefault(number, []).append(record)
-            else:
-                found[number].add(merge_target(record.subject))
-    for number, lost in strays.items():
-        # Without the person's ids, as an erasure leaves them: the sessions are erased all the same.
-        owner = next(iter(found[number]), None) or Subject.objects.create()
-        for record in lost:
-            SessionRecord.objects.filter(pk=record.pk, session_id=record.session_id).update(
-                subject=owner, subject_source=SubjectSource.OPERATOR
+        entry = by_key.get(subject_digest(alias.kind, alias.key))
+        if entry is None:
+            continue
+        subject = merge_target(alias.subject)
+        if named_whole(subject, entry):
+            found[entry.number].add(subject)
+        else:
+            doubts[entry.number].append(
+                f"Entry {entry.number}: the subject {subject.pk} has this person's ID and others. Separate them first."
             )
-        found[number].add(owner)
+    strays: dict[int, list[SessionRecord]] = {}
+    records = SessionRecord.objects.select_related("store", "subject").filter(erased_at__isnull=True)
+    for record in records.iterator():
+        entry = by_session.get(session_digest(record.store.name, record.session_id))
+        if entry is None:
+            continue
+        if record.subject is None:
+            strays.setdefault(entry.number, []).append(record)
+        elif merge_target(record.subject) not in found[entry.number]:
+            doubts[entry.number].append(
+                f"Entry {entry.number}: the session {record.pk} belongs to another subject here. Detach it first."
+            )
     for entry in entries:
-        yield entry, sorted(found[entry.number], key=lambda subject: subject.pk)
+        if lost := strays.get(entry.number):
+            # Sessions without the person's ids, as an erasure leaves them, are erased by themselves.
+            owner = Subject.objects.create()
+            for record in lost:
+                SessionRecord.objects.filter(pk=record.pk, session_id=record.session_id).update(
+                    subject=owner, subject_source=SubjectSource.OPERATOR
+                )
+            found[entry.number].add(owner)
+        yield entry, sorted(found[entry.number], key=lambda subject: subject.pk), doubts[entry.number]
+
+
+def named_whole(subject: Subject, entry: Entry) -> bool:
+    """Whether the entry names every id of the subject and of all that are merged with it. Two queries."""
+    keys = SubjectAlias.objects.filter(subject_id__in=subject.group_ids()).values_list("kind", "key")
+    return all(subject_digest(kind, key) in entry.subjects for kind, key in keys)
 
 
 @transaction.atomic
@@ -109,8 +135,14 @@ def approved_again(subject: Subject, entry: Entry) -> SubjectRequest:
         )
     if request.run is None:
         run = request_run(RUN_KIND, parameters={"replays": entry.number})
-        SubjectRequest.objects.filter(pk=request.pk).update(run=run, state=State.APPROVED, approved_at=now())
+        preview = {**request.preview, "group": group_ids(request.subject)}
+        SubjectRequest.objects.filter(pk=request.pk).update(
+            run=run, state=State.APPROVED, approved_at=now(), preview=preview
+        )
     elif not request.is_started:
+        SubjectRequest.objects.filter(pk=request.pk).update(
+            starts_at=None, preview={**request.preview, "group": group_ids(request.subject)}
+        )
         Run.objects.filter(pk=request.run.pk).update(retry_at=None, parameters={"replays": entry.number})
     request.refresh_from_db()
     return request
