@@ -62,7 +62,7 @@ QUERIES = {
     "event": 21,
     "holds": 11,
     "requests": 11,
-    "request": 17,
+    "request": 18,
     "data map": 9,
     "batches": 9,
     "batch": 16,

@@ -27,4 +27,7 @@ class OutOfReach(models.TextChoices):
     COMPACTION = "compaction", "Compacted history at the model provider holds text that only the provider can open."
     NOT_VACUUMED = "not_vacuumed", "Deleted rows stay in the files of these tables until PostgreSQL's next vacuum."
     PROVIDER = "provider", "Conversations at the model provider cannot be reached without its key."
-    LOGS = "logs", "Logs of the web server and of the agents' programs are not under memadmin's control."
+    LOGS = (
+        "logs",
+        "Logs of the web server, the database and the agents' programs are not under memadmin's control.",
+    )

@@ -44,15 +44,14 @@ class SubjectScope:
         """Condition of rows that belong to a session of the group, by its record or, without one, by its id.
 
         `owner` is the way to the row's own subject: a row of somebody else is not taken for a session id that another
-        store has, too.
+        store has, too. Empty: whatever its subject.
         """
         records = self.records()
         others = SessionRecord.objects.exclude(subject_id__in=self.group).values("session_id")
         by_id = records.exclude(session_id="").exclude(session_id__in=others)
+        owned = Q(**{f"{owner}__isnull": True}) | Q(**{f"{owner}__in": self.group}) if owner else Q()
         return Q(record_id__in=records.values("id")) | Q(
-            Q(**{f"{owner}__isnull": True}) | Q(**{f"{owner}__in": self.group}),
-            record_id__isnull=True,
-            session_id__in=by_id.values("session_id"),
+            owned, record_id__isnull=True, session_id__in=by_id.values("session_id")
         )
 
     def holds(self) -> list[int]:

@@ -24,7 +24,7 @@ from openai import AsyncOpenAI
 from memadmin.accounts.grants import services as grants
 from memadmin.audit.models import AuditEvent
 from memadmin.client.connection import Console
-from memadmin.client.sessions import GovernedSession, SubjectErased
+from memadmin.client.sessions import GovernedSession, SubjectErased, SubjectMismatch
 from memadmin.client.subject_keys import KeyFolder, SubjectKeysUnavailable
 from memadmin.client.subjects import Subject as SubjectInHost
 from memadmin.deploy.checks import operation
@@ -131,7 +131,9 @@ class TestAgents:
             await talk(governed("s"), SECRET)
             return await governed("s", "cust_2").get_items()
 
-        assert in_agent(run) == []
+        # The registry refuses the session to another subject, or the envelopes stay closed.
+        with pytest.raises(SubjectMismatch):
+            in_agent(run)
 
     @pytest.mark.parametrize(
         ("options", "problem"),

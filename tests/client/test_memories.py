@@ -413,7 +413,7 @@ WORDS_OF: dict[str, tuple[str, RefusalReason | None]] = {
     "one of nobody who is known": ("anybody's", None),
     "one that the console does not know": ("unheard of", None),
     "another's session": ("bobs", RefusalReason.NOT_THEIR_WORDS),
-    "her own, erased meanwhile": ("erased", RefusalReason.NOT_THEIR_WORDS),
+    "her own, erased meanwhile": ("erased", RefusalReason.ERASED),
 }
 
 

@@ -30,19 +30,14 @@ from sessions_app.services.sessions import attach_sessions
 from tests.agents import add_items, attach_main_store, value_of
 from tests.builders import make_subject
 from tests.deploy.connecting import bring_into_force, logged_in_as
-from tests.erasure.builders import approved, make_request
+from tests.erasure.builders import approved, make_request, work_off
 from tests.erasure.copies import built_copy, checked_access, files_in_folder, opened, started_copy
 from tests.memories.builders import approved as approved_memory
 from tests.people import person, signed_in_by_password
 
-pytestmark = pytest.mark.usefixtures("copies_folder", "agent_tables", "addresses")
+pytestmark = pytest.mark.usefixtures("copies_folder", "agent_tables")
 
 State = SubjectRequest.State
-
-
-@pytest.fixture
-def addresses(settings: Any) -> None:
-    settings.ROOT_URLCONF = "tests.erasure.copy_urls"
 
 
 @pytest.fixture
@@ -312,9 +307,8 @@ def test_an_erasure_deletes_the_copies_of_the_person(ada: Subject, officer: User
     kept = built_copy(make_subject("bob-1"), by=officer)
     erasure = approved(ada, by=officer, second=second)
     assert erasure.run is not None
-    engine.carry_on(erasure.run)
-    erasure.refresh_from_db()
-    assert erasure.state == State.SCANNING
+    run = work_off(erasure)
+    assert erasure.state == State.SCANNING, run.reason
     step = ErasureStep.objects.get(request=erasure, name="access_copies")
     assert (step.expected, step.erased, step.state) == (2, 2, ErasureStep.State.DONE)
     assert files_in_folder() == [files.file_of(kept)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db.models.functions import Now
 from django.http import HttpResponseBase
 from django.test import Client
 from django.utils.timezone import now
@@ -99,6 +100,7 @@ def test_from_the_upload_to_the_end_in_two_browsers(first: Client, second: Clien
     assert "Until then it can be cancelled" in page
     assert "Cancel batch" in page
     Run.objects.update(retry_at=None)
+    RequestBatch.objects.update(starts_at=Now())
     batch.refresh_from_db()
     work_off_batch(batch)
     page = text(first.get(here))

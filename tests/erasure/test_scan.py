@@ -22,7 +22,7 @@ from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.scan import ScanResult, files, progress, scan_texts, tables
 from memadmin.runs import engine
 from memadmin.runs.models import Run
-from sessions_app.models import SessionRecord, Subject
+from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject
 from sessions_app.services.sessions import attach_sessions
 from sessions_app.services.store_config import declare_store
 from tests.agents import add_items, attach_main_store, attached_store, run_sql, value_of
@@ -110,6 +110,7 @@ def test_a_row_behind_the_fence_opens_the_case_again_alerts_and_goes(
 ) -> None:
     monkeypatch.setattr(SubjectRequest, "get_absolute_url", lambda request: f"/requests/{request.id}/")
     settings.MAIL_SERVER, settings.NOTICES_TO = {"EMAIL_HOST": "mail"}, ["officers@tea.example"]
+    SessionIdPattern.objects.create(store=SessionStore.objects.get(), name="ids", pattern="{subject}:{*}")
     request = erase(subject, officer, second)
     assert request.state == State.SCANNING, run_of(request).reason
     assert [scan["found"] for scan in request.scans] == [0]
@@ -117,7 +118,7 @@ def test_a_row_behind_the_fence_opens_the_case_again_alerts_and_goes(
 
     request = a_day_later(request)
 
-    assert value_of("SELECT count(*) FROM agent_messages WHERE session_id LIKE 'customer-77%'") == 0
+    assert value_of("SELECT count(*) FROM agent_messages WHERE session_id = 'customer-77-ada:late'") == 0
     assert value_of("SELECT count(*) FROM agent_messages") == 2
     assert request.state == State.SCANNING
     assert [scan["found"] > 0 for scan in request.scans[:3]] == [False, True, False], request.scans

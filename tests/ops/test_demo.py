@@ -220,7 +220,10 @@ def test_a_killed_demo_is_in_nobodys_way_and_a_second_start_duplicates_nothing(
     assert "Traceback" not in complaint
 
     assert "conversations" not in demos.greeting_of[late]
-    assert rows(demos.data_dir) == before
+    after = rows(demos.data_dir)
+    # The worker erases one customer, whose session goes, within the first seconds.
+    assert 0 <= before.pop("agent_sessions") - after.pop("agent_sessions") <= 1
+    assert after == before
     check_roles(late, demos.data_dir)
 
 

@@ -306,6 +306,7 @@ class TestCommand:
             ],
             "unconnected": [],
             "watched_paths": [],
+            "subject_keys": [],
         }
 
     def test_people_read_sentences(self, store: SessionStore) -> None:

@@ -286,7 +286,7 @@ def in_batches(rows: QuerySet[Any]) -> Iterator[list[Any]]:
 
 def said(scope: SubjectScope, rows: QuerySet[Any]) -> Any:
     """Rows with `is_own`: true unless they are from a session of somebody else."""
-    own = Q(record_id__isnull=True, session_id="") | scope.of_sessions("memory__subject")
+    own = Q(record_id__isnull=True, session_id="") | scope.of_sessions("")
     return rows.annotate(is_own=Case(When(own, Value(True)), default=Value(False), output_field=BooleanField()))
 
 

@@ -23,6 +23,9 @@ PIECE_BYTES = 1024 * 1024
 NOT_OURS = ("postgres", "static")
 """Folders of the data folder that are not searched: the database by its tables, and files of the program."""
 
+SERVERS_LOG = "postgres.log"
+"""Begin of the names of the embedded server's logs, which are out of reach like every database server's."""
+
 
 def search_files(finder: Finder, progress: Progress, *, later: Collection[str] = ()) -> None:
     """Searches every file that is not done, but those of the stores named in `later`. What cannot be read is noted."""
@@ -64,7 +67,8 @@ def own_files(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
         if Path(parent) == folder:
             folders[:] = [name for name in folders if name not in NOT_OURS]
-        yield from (Path(parent, name) for name in names if Path(parent, name).is_file())
+        searched = (name for name in names if not name.startswith(SERVERS_LOG))
+        yield from (Path(parent, name) for name in searched if Path(parent, name).is_file())
 
 
 def file_contains(path: Path, finder: Finder, progress: Progress) -> bool:

@@ -100,8 +100,9 @@ def found_again(entries: Iterable[Entry]) -> Iterator[tuple[Entry, list[Subject]
             )
     for entry in entries:
         if lost := strays.get(entry.number):
-            # Sessions without the person's ids, as an erasure leaves them, are erased by themselves.
-            owner = Subject.objects.create()
+            # Without the person's ids, as an erasure leaves them, they are erased by themselves.
+            same = found[entry.number]
+            owner = next(iter(same)) if len(same) == 1 else Subject.objects.create()
             for record in lost:
                 SessionRecord.objects.filter(pk=record.pk, session_id=record.session_id).update(
                     subject=owner, subject_source=SubjectSource.OPERATOR
