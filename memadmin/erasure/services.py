@@ -284,7 +284,8 @@ def cancel_request(request: SubjectRequest, *, note: str, by: User) -> SubjectRe
             raise (AlreadyStarted if request.is_started else WrongState)(request) from problem
     with transaction.atomic():
         request = SubjectRequest.objects.select_for_update().get(pk=request.pk)
-        if request.run_id != seen_run or (request.is_closed and request.state != State.CANCELLED):
+        was_approved = seen_run is None and request.run_id is not None
+        if was_approved or (request.is_closed and request.state != State.CANCELLED):
             # Approved, or closed, a moment ago.
             raise WrongState(request)
         columns: dict[str, Any] = (
