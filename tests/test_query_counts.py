@@ -57,7 +57,7 @@ QUERIES = {
     "grants": 11,
     "role requests": 9,
     "account": 10,
-    "audit log": 28,
+    "audit log": 27,
     "audit log of a subject": 28,
     "event": 21,
     "holds": 11,
