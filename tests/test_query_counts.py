@@ -77,6 +77,8 @@ MORE_THAN_A_PAGE = {
     **{name: QUERIES[name] + 1 for name in ("timeline", "timeline at an item", "search in a session")},
     # A page that is full needs no further look for more.
     **{name: QUERIES[name] - 1 for name in ("sessions that say so", "search in messages")},
+    # The newest events are about one more kind of object, whose names are looked up.
+    "audit log": QUERIES["audit log"] + 1,
     # Closed requests follow the last open one.
     "requests": QUERIES["requests"] - 1,
 }
