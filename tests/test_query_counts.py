@@ -57,7 +57,7 @@ QUERIES = {
     "grants": 11,
     "role requests": 9,
     "account": 10,
-    "audit log": 27,
+    "audit log": 28,
     "audit log of a subject": 28,
     "event": 21,
     "holds": 11,
@@ -77,8 +77,8 @@ MORE_THAN_A_PAGE = {
     **{name: QUERIES[name] + 1 for name in ("timeline", "timeline at an item", "search in a session")},
     # A page that is full needs no further look for more.
     **{name: QUERIES[name] - 1 for name in ("sessions that say so", "search in messages")},
-    # The newest events are about one more kind of object, whose names are looked up.
-    "audit log": QUERIES["audit log"] + 1,
+    # The newest events are about one kind of object less, whose names are not looked up.
+    "audit log": QUERIES["audit log"] - 1,
     # Closed requests follow the last open one.
     "requests": QUERIES["requests"] - 1,
 }
