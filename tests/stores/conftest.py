@@ -67,7 +67,8 @@ def second_database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
             database=name,
             query={"host": str(reach["host"]), "port": str(reach["port"])},
         )
-        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        # Another set of tests may have made, and dropped, it anew.
+        server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
 @pytest.fixture(scope="module")
