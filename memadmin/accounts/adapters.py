@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any, ClassVar
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core import context
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.fernet import InvalidToken
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -22,6 +19,7 @@ from django.urls import reverse
 from memadmin import audit
 from memadmin.accounts import audit_events
 from memadmin.accounts.reauth import is_confirmed_recently
+from memadmin.derived_keys import derived_fernet
 
 WRONG = "Wrong user name or password, or the account is disabled."
 """The same for a wrong password, an unknown name and a disabled account, so that it reveals none of them."""
@@ -31,6 +29,9 @@ WRONG_CODE = "The code is wrong or has already been used."
 TOO_MANY = "Too many failed attempts. Try again in 5 minutes."
 
 UNKNOWN_ADDRESS = "0.0.0.0"
+
+PURPOSE = "memadmin second factors"
+"""Of the derived key that encrypts them."""
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
@@ -109,11 +110,11 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
     }
 
     def encrypt(self, text: str) -> str:
-        return keys().encrypt(text.encode()).decode()
+        return derived_fernet(PURPOSE).encrypt(text.encode()).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
         try:
-            return keys().decrypt(encrypted_text.encode()).decode()
+            return derived_fernet(PURPOSE).decrypt(encrypted_text.encode()).decode()
         except InvalidToken:
             raise self.validation_error("key_gone") from None
 
@@ -125,14 +126,3 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
 
     def generate_authenticator_name(self, user: User, type: Authenticator.Type) -> str:
         return f"Passkey {Authenticator.objects.filter(user=user, type=type).count() + 1}"
-
-
-def keys() -> MultiFernet:
-    """Keys derived from the secret key and its predecessors: the first encrypts, all can decrypt."""
-    secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    return MultiFernet([Fernet(key_from(secret)) for secret in secrets])
-
-
-def key_from(secret: str) -> bytes:
-    derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"memadmin second factors").derive(secret.encode())
-    return base64.urlsafe_b64encode(derived)

@@ -5,19 +5,18 @@ The rows of the person's ids are erased before the last scan, so the case keeps 
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterable
 from typing import Any
 
-from cryptography.fernet import Fernet, InvalidToken
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from django.conf import settings
+from cryptography.fernet import InvalidToken
+
+from memadmin.derived_keys import derived_fernet
+
+PURPOSE = "memadmin locators of requests"
 
 SHORTEST = 3
 """Characters of a text that is looked for: shorter ones occur everywhere."""
-
 
 MOST = 50
 """Further names, addresses and numbers that a person may enter for one case."""
@@ -25,7 +24,10 @@ MOST = 50
 
 class LocatorsUnreadable(Exception):
     def __init__(self) -> None:
-        super().__init__("The ids of this person cannot be decrypted: MEMADMIN_SECRET_KEY has changed since.")
+        super().__init__(
+            "The ids of this person cannot be decrypted: MEMADMIN_SECRET_KEY has changed since, and is not among"
+            " MEMADMIN_OLD_SECRET_KEYS."
+        )
 
 
 def seal(texts: Iterable[str], *, keys: Iterable[tuple[str, str]] = ()) -> bytes:
@@ -34,7 +36,7 @@ def seal(texts: Iterable[str], *, keys: Iterable[tuple[str, str]] = ()) -> bytes
     `keys` are the ids of the person, each with its kind: only by these a session is taken for the person's.
     """
     wanted = sorted({text.strip() for text in texts if len(text.strip()) >= SHORTEST})
-    return _fernet().encrypt(json.dumps({"texts": wanted, "keys": sorted(keys)}).encode())
+    return derived_fernet(PURPOSE).encrypt(json.dumps({"texts": wanted, "keys": sorted(keys)}).encode())
 
 
 def unseal(sealed: bytes | memoryview) -> list[str]:
@@ -51,11 +53,6 @@ def _opened(sealed: bytes | memoryview) -> dict[str, Any]:
     if not sealed:
         return {"texts": [], "keys": []}
     try:
-        return dict(json.loads(_fernet().decrypt(bytes(sealed))))
+        return dict(json.loads(derived_fernet(PURPOSE).decrypt(bytes(sealed))))
     except InvalidToken as problem:
         raise LocatorsUnreadable from problem
-
-
-def _fernet() -> Fernet:
-    derived = HKDF(hashes.SHA256(), length=32, salt=None, info=b"memadmin locators of requests")
-    return Fernet(base64.urlsafe_b64encode(derived.derive(settings.SECRET_KEY.encode())))

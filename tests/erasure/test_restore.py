@@ -14,9 +14,10 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from memadmin.audit.log.proofs import share_keys
 from memadmin.erasure.models import SubjectRequest, SuppressionEntry
 from memadmin.erasure.suppression import entering
-from memadmin.erasure.suppression.ledger import Ledger, LedgerError, subject_digest
+from memadmin.erasure.suppression.ledger import Ledger, LedgerError, session_digests, subject_digests
 from memadmin.runs import engine
 from memadmin.runs.models import Run
 from memories_app.models import Memory
@@ -103,7 +104,7 @@ def test_nothing_is_shown_until_a_store_that_is_away_was_erased(
     ada = make_subject("ada-1")
     add_items("a1", "one")
     attach_sessions(SessionRecord.objects.filter(session_id="a1"), ada, by=officer)
-    ledger.append(uuid4(), subjects=[subject_digest("user", "ada-1")], sessions=[], after=0)
+    ledger.append(uuid4(), subjects=subject_digests("user", "ada-1"), sessions=[], after=0)
     run_sql("ALTER TABLE agent_messages RENAME TO hidden")
     with pytest.raises(CommandError, match="does not respond"):
         call_command("replay_suppressions", stdout=StringIO())
@@ -117,7 +118,7 @@ def test_nothing_is_shown_until_a_store_that_is_away_was_erased(
 
 def test_a_ledger_that_was_changed_is_refused(ledger: Ledger, db: None) -> None:
     for number in range(3):
-        ledger.append(uuid4(), subjects=[subject_digest("user", str(number))], sessions=[], after=0)
+        ledger.append(uuid4(), subjects=subject_digests("user", str(number)), sessions=[], after=0)
     lines = ledger.path.read_text().splitlines(keepends=True)
     for wrong in (
         lines[1:],
@@ -153,3 +154,28 @@ def test_an_erasure_does_not_begin_without_its_entry(
     engine.carry_on(run)
     assert messages_of("a1") == 0
     assert SuppressionEntry.objects.get().request_id == request.id
+
+
+def test_a_new_secret_key_leaves_the_ledger_valid(
+    agent_tables: None, ledger: Ledger, settings: Any, officer: User
+) -> None:
+    attach_main_store()
+    ada = make_subject("ada-1")
+    for name in ("a1", "stray"):
+        add_items(name, "one")
+    attach_sessions(SessionRecord.objects.filter(session_id="a1"), ada, by=officer)
+    ledger.append(
+        uuid4(), subjects=subject_digests("user", "ada-1"), sessions=session_digests("main", "stray"), after=0
+    )
+    old, settings.SECRET_KEY = settings.SECRET_KEY, "a new key of this installation, long enough"
+    settings.SECRET_KEY_FALLBACKS = []
+    with pytest.raises(LedgerError, match="MEMADMIN_OLD_SECRET_KEYS"):
+        ledger.entries()
+    settings.SECRET_KEY_FALLBACKS = [old]
+    share_keys()
+    ledger.append(uuid4(), subjects=[], sessions=[], after=0)
+    assert [entry.number for entry in ledger.entries()] == [1, 2]
+
+    call_command("replay_suppressions", stdout=StringIO())
+    assert (messages_of("a1"), messages_of("stray")) == (0, 0)
+    assert not entering.reason_not_to_serve()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import os
 
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from django.conf import settings
+from cryptography.fernet import InvalidToken
+
+from memadmin.derived_keys import derived_fernet
+
+PURPOSE = "memadmin keys of access copies"
 
 KEY_BYTES = 32
 
@@ -22,21 +22,12 @@ class CopyKeyUnreadable(Exception):
 
 
 def new_wrapped_key() -> bytes:
-    return _wrapping().encrypt(os.urandom(KEY_BYTES))
+    return derived_fernet(PURPOSE).encrypt(os.urandom(KEY_BYTES))
 
 
 def unwrapped(wrapped: bytes | memoryview) -> bytes:
     """The key itself. Raises CopyKeyUnreadable."""
     try:
-        return _wrapping().decrypt(bytes(wrapped))
+        return derived_fernet(PURPOSE).decrypt(bytes(wrapped))
     except InvalidToken as problem:
         raise CopyKeyUnreadable from problem
-
-
-def _wrapping() -> MultiFernet:
-    return MultiFernet([_fernet(secret) for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)])
-
-
-def _fernet(secret: str) -> Fernet:
-    derived = HKDF(hashes.SHA256(), length=32, salt=None, info=b"memadmin keys of access copies")
-    return Fernet(base64.urlsafe_b64encode(derived.derive(secret.encode())))

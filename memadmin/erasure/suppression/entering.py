@@ -12,8 +12,8 @@ from memadmin.erasure.suppression.ledger import (
     Ledger,
     LedgerError,
     own_ledger,
-    session_digest,
-    subject_digest,
+    session_digests,
+    subject_digests,
 )
 from sessions_app.models import SubjectAlias
 
@@ -36,8 +36,8 @@ def enter(request: SubjectRequest, scope: SubjectScope) -> Entry | None:
     sessions = scope.records().filter(is_forgotten=False)
     return ledger.append(
         request.id,
-        subjects=[subject_digest(kind, key) for kind, key in keys],
-        sessions=[session_digest(*row) for row in sessions.values_list("store__name", "session_id")],
+        subjects=[subject_digests(kind, key)[0] for kind, key in keys],
+        sessions=[session_digests(*row)[0] for row in sessions.values_list("store__name", "session_id")],
         after=max(known, default=0),
     )
 
@@ -64,14 +64,14 @@ def known_numbers() -> set[int]:
 def difference(ledger: Ledger, known: set[int], *, besides: SubjectRequest | None = None) -> str:
     """How the ledger differs from this database: a sentence; empty if it does not.
 
-    An entry of `besides`, an erasure that is about to begin, does not count. Raises LedgerError.
+    The entry of `besides`, an erasure that is about to begin, does not count. Raises LedgerError.
     """
     entries = ledger.entries()
     if missing := known - {entry.number for entry in entries}:
         return f"The suppression ledger has lost {len(missing)} of its entries, or it is the one of another console."
-    unknown = [
-        entry for entry in entries if entry.number not in known and (besides is None or entry.request != besides.id)
-    ]
+    unknown = {entry.request for entry in entries if entry.number not in known}
+    if besides is not None:
+        unknown.discard(besides.id)
     if not unknown:
         return ""
     return (

@@ -1,7 +1,8 @@
 """The ledger file: JSON Lines with keyed digests of ids, no personal data.
 
 Each line is `{"number", "at", "request", "subjects", "sessions", "mac"}`. The digests, and the code that chains the
-lines, are HMAC-SHA256 under a key derived from MEMADMIN_SECRET_KEY, which no dump of the database contains.
+lines, are HMAC-SHA256 under a key derived from MEMADMIN_SECRET_KEY, which no dump of the database contains. Lines that
+were written under an older secret key are valid as long as it is one of MEMADMIN_OLD_SECRET_KEYS.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
+
+from memadmin.derived_keys import derived_keys
+
+PURPOSE = "memadmin suppression ledger"
 
 START = "0" * 64
 """The code before the first line."""
@@ -42,12 +45,14 @@ class Entry:
     sessions: frozenset[str]
 
 
-def subject_digest(kind: str, key: str) -> str:
-    return _mac("subject", kind, key)
+def subject_digests(kind: str, key: str) -> list[str]:
+    """Digest of a person's ID for a new entry, then those in entries from before the secret key changed."""
+    return _macs("subject", kind, key)
 
 
-def session_digest(store: str, session_id: str) -> str:
-    return _mac("session", store, session_id)
+def session_digests(store: str, session_id: str) -> list[str]:
+    """Digest of a session for a new entry, then those in entries from before the secret key changed."""
+    return _macs("session", store, session_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +75,13 @@ class Ledger:
                 )
             except (ValueError, KeyError, TypeError, AttributeError) as problem:
                 raise LedgerError(f"Line {number} of the suppression ledger cannot be read.") from problem
-            code = _mac("line", code, canonical(row))
-            if not hmac.compare_digest(code, str(given)):
+            matching = [mac for mac in _macs("line", code, canonical(row)) if hmac.compare_digest(mac, str(given))]
+            if not matching:
                 raise LedgerError(
-                    f"Line {number} of the suppression ledger was changed, or MEMADMIN_SECRET_KEY is another one."
+                    f"Line {number} of the suppression ledger was changed, or its secret key is neither"
+                    " MEMADMIN_SECRET_KEY nor one of MEMADMIN_OLD_SECRET_KEYS."
                 )
+            code = matching[0]
             entries.append(entry)
         return entries
 
@@ -96,7 +103,7 @@ class Ledger:
                 "subjects": sorted(subjects),
                 "sessions": sorted(sessions),
             }
-            line = canonical({**row, "mac": _mac("line", code, canonical(row))})
+            line = canonical({**row, "mac": _macs("line", code, canonical(row))[0]})
             try:
                 rest = line.encode() + b"\n"
                 while rest:
@@ -157,7 +164,7 @@ def canonical(row: dict[str, Any]) -> str:
     return json.dumps(row, sort_keys=True, separators=(",", ":"))
 
 
-def _mac(*parts: str) -> str:
-    key = HKDF(hashes.SHA256(), length=32, salt=None, info=b"memadmin suppression ledger")
-    message = "\0".join([*(str(len(part)) for part in parts), *parts])
-    return hmac.new(key.derive(settings.SECRET_KEY.encode()), message.encode(), hashlib.sha256).hexdigest()
+def _macs(*parts: str) -> list[str]:
+    """One code for each secret key, the present one's first."""
+    message = "\0".join([*(str(len(part)) for part in parts), *parts]).encode()
+    return [hmac.new(key, message, hashlib.sha256).hexdigest() for key in derived_keys(PURPOSE)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from django.db import transaction
@@ -12,7 +12,7 @@ from memadmin.erasure.deadlines import due_date
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.preview import group_ids
 from memadmin.erasure.suppression.entering import check_again, known_numbers, note_entry
-from memadmin.erasure.suppression.ledger import Entry, own_ledger, session_digest, subject_digest
+from memadmin.erasure.suppression.ledger import Entry, own_ledger, session_digests, subject_digests
 from memadmin.erasure.work import RUN_KIND
 from memadmin.runs import engine
 from memadmin.runs.models import Run
@@ -76,7 +76,7 @@ def found_again(entries: Iterable[Entry]) -> Iterator[tuple[Entry, list[Subject]
     found: dict[int, set[Subject]] = {entry.number: set() for entry in entries}
     doubts: dict[int, list[str]] = {entry.number: [] for entry in entries}
     for alias in SubjectAlias.objects.select_related("subject").iterator():
-        entry = by_key.get(subject_digest(alias.kind, alias.key))
+        entry = first_known(by_key, subject_digests(alias.kind, alias.key))
         if entry is None:
             continue
         subject = merge_target(alias.subject)
@@ -89,7 +89,7 @@ def found_again(entries: Iterable[Entry]) -> Iterator[tuple[Entry, list[Subject]
     strays: dict[int, list[SessionRecord]] = {}
     records = SessionRecord.objects.select_related("store", "subject").filter(erased_at__isnull=True)
     for record in records.iterator():
-        entry = by_session.get(session_digest(record.store.name, record.session_id))
+        entry = first_known(by_session, session_digests(record.store.name, record.session_id))
         if entry is None:
             continue
         if record.subject is None:
@@ -111,10 +111,14 @@ def found_again(entries: Iterable[Entry]) -> Iterator[tuple[Entry, list[Subject]
         yield entry, sorted(found[entry.number], key=lambda subject: subject.pk), doubts[entry.number]
 
 
+def first_known(entries: Mapping[str, Entry], digests: Iterable[str]) -> Entry | None:
+    return next((entries[digest] for digest in digests if digest in entries), None)
+
+
 def named_whole(subject: Subject, entry: Entry) -> bool:
     """Whether the entry names every id of the subject and of all that are merged with it. Two queries."""
     keys = SubjectAlias.objects.filter(subject_id__in=subject.group_ids()).values_list("kind", "key")
-    return all(subject_digest(kind, key) in entry.subjects for kind, key in keys)
+    return all(not entry.subjects.isdisjoint(subject_digests(kind, key)) for kind, key in keys)
 
 
 @transaction.atomic

@@ -1,0 +1,28 @@
+"""Keys that are derived from MEMADMIN_SECRET_KEY and MEMADMIN_OLD_SECRET_KEYS: different ones for each purpose."""
+
+from __future__ import annotations
+
+import base64
+from functools import lru_cache
+
+from cryptography.fernet import Fernet, MultiFernet
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from django.conf import settings
+
+KEY_BYTES = 32
+
+
+def derived_keys(purpose: str) -> list[bytes]:
+    """The key of 32 bytes that is written with, then those of older secret keys, which are only read with."""
+    return [_derived(secret, purpose) for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)]
+
+
+def derived_fernet(purpose: str) -> MultiFernet:
+    """Encrypts with the present key, and decrypts with each of `derived_keys`."""
+    return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in derived_keys(purpose)])
+
+
+@lru_cache(maxsize=64)
+def _derived(secret: str, purpose: str) -> bytes:
+    return HKDF(SHA256(), length=KEY_BYTES, salt=None, info=purpose.encode()).derive(secret.encode())
