@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
+from django.utils.timezone import now
 
 from memadmin.audit.log.proofs import share_keys
 from memadmin.erasure.models import SubjectRequest, SuppressionEntry
@@ -179,3 +181,15 @@ def test_a_new_secret_key_leaves_the_ledger_valid(
     call_command("replay_suppressions", stdout=StringIO())
     assert (messages_of("a1"), messages_of("stray")) == (0, 0)
     assert not entering.reason_not_to_serve()
+
+
+def test_an_erasure_that_is_just_beginning_hides_nothing(ledger: Ledger, officer: User, second: User) -> None:
+    request = approved(make_subject("ada-1"), by=officer, second=second)
+    ledger.append(request.id, subjects=subject_digests("user", "ada-1"), sessions=[], after=0)
+    # As a restored database has it: a worker held a lease when the backup was made.
+    Run.objects.update(state=Run.State.RUNNING, lease_until=now() - timedelta(seconds=1))
+    assert "older than 1 erasure" in entering.difference(ledger, set())
+    Run.objects.update(lease_until=now() + timedelta(seconds=60))
+    assert not entering.difference(ledger, set())
+    ledger.append(uuid4(), subjects=[], sessions=[], after=0)
+    assert "older than 1 erasure" in entering.difference(ledger, set())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
+from django.db.models.functions import Now
+
 from memadmin.erasure.models import SubjectRequest, SuppressionEntry
 from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.suppression.ledger import (
@@ -15,6 +17,7 @@ from memadmin.erasure.suppression.ledger import (
     session_digests,
     subject_digests,
 )
+from memadmin.runs.models import Run
 from sessions_app.models import SubjectAlias
 
 CHECK_SECONDS = 30
@@ -64,7 +67,7 @@ def known_numbers() -> set[int]:
 def difference(ledger: Ledger, known: set[int], *, besides: SubjectRequest | None = None) -> str:
     """How the ledger differs from this database: a sentence; empty if it does not.
 
-    The entry of `besides`, an erasure that is about to begin, does not count. Raises LedgerError.
+    The entry of `besides`, and those of erasures that a worker is just beginning, do not count. Raises LedgerError.
     """
     entries = ledger.entries()
     if missing := known - {entry.number for entry in entries}:
@@ -72,6 +75,10 @@ def difference(ledger: Ledger, known: set[int], *, besides: SubjectRequest | Non
     unknown = {entry.request for entry in entries if entry.number not in known}
     if besides is not None:
         unknown.discard(besides.id)
+    if unknown:
+        # Written, and not committed here yet. A restored database has no such lease: it expires within minutes.
+        begun = SubjectRequest.objects.filter(id__in=unknown, run__state=Run.State.RUNNING, run__lease_until__gt=Now())
+        unknown -= set(begun.values_list("id", flat=True))
     if not unknown:
         return ""
     return (
