@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Sum
 from django.db.models.functions import Now
 
 import memadmin
@@ -17,14 +16,13 @@ from memadmin.audit.transparency import receipts
 from memadmin.audit.transparency.canonical import utc
 from memadmin.audit.transparency.keys import NoSigningKey
 from memadmin.erasure import audit_events
+from memadmin.erasure.data_map import places
 from memadmin.erasure.exceptions import Left, OutOfReach
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.runs.engine import Lease, Wait
 from memadmin.runs.models import Run
 
 State, StepState = SubjectRequest.State, ErasureStep.State
-
-DATA_MAP_VERSION = "1"
 
 WAIT_FOR_SEQUENCER = timedelta(seconds=5)
 
@@ -83,7 +81,7 @@ def payload_of(request: SubjectRequest) -> dict[str, Any]:
             for row in out_of_reach
         ],
         "scans": [{"at": scan["at"], "rows_read": scan["rows"], "found": scan["found"]} for scan in request.scans],
-        "versions": {"code": memadmin.__version__, "data_map": DATA_MAP_VERSION, "policy": None},
+        "versions": {"code": memadmin.__version__, "data_map": places.version(), "policy": None},
         "backups_until": next((row["until"] for row in out_of_reach if row["code"] == OutOfReach.BACKUPS), None),
     }
 
@@ -149,7 +147,3 @@ def close(run: Run) -> None:
     if state != State.CANCELLED:
         request.note(RequestNote.Code.CLOSED)
     SubjectRequest.objects.filter(pk=request.pk).update(state=state, closed_at=Now(), locators=b"")
-
-
-def rows_erased(request: SubjectRequest) -> int:
-    return ErasureStep.objects.filter(request=request).aggregate(rows=Sum("erased"))["rows"] or 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from memadmin.client.subjects import Subject as SubjectInHost
+from memadmin.erasure.data_map import places
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.erasure.preview import Preview
 from memadmin.runs.models import Run
@@ -65,6 +67,7 @@ def test_everything_about_the_person_goes_and_nothing_else(agent_tables: None, o
     assert steps["memories", ""] == (1, 1)
     receipt = json.loads(request.receipt)["payload"]
     assert receipt["outcome"] == "complete"
+    assert receipt["versions"]["data_map"] == hashlib.sha256(places.FILE.read_bytes()).hexdigest()[:12]
     assert receipt["counts"]["sessions/main"] == 60
     assert "ada-1" not in request.receipt
 

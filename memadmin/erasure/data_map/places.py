@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -111,6 +112,12 @@ class Place:
 def places() -> tuple[Place, ...]:
     """All places in the order of the file. Raises ClassificationError."""
     return tuple(read_places(FILE.read_text(encoding="utf-8")))
+
+
+@cache
+def version() -> str:
+    """Identifies the classification in receipts: the first 12 hexadecimal digits of its SHA-256."""
+    return hashlib.sha256(FILE.read_bytes()).hexdigest()[:12]
 
 
 def read_places(text: str) -> Iterator[Place]:
