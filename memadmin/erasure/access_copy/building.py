@@ -333,7 +333,7 @@ def shown_session(number: int, record: SessionRecord, copy: AccessCopy) -> dict[
 
 
 def not_included(run: Run, copy: AccessCopy) -> list[dict[str, Any]]:
-    """What is missing, with its reason. `is_exception` if it would be there under better circumstances."""
+    """Missing parts with their reasons. `is_exception`: could be included once a store or a key is there again."""
     counted = [
         *((NotIncluded.STORE_LEFT_OUT, name, 0) for name in copy.left_out),
         (NotIncluded.UNREADABLE, "", run.counters.get("unreadable", 0)),

@@ -1,4 +1,4 @@
-"""What a copy does not contain, and why: codes with sentences for the person."""
+"""Exclusions of a copy: codes, each with a sentence that tells the person why."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ HANDLE = "erasure.handle_request"
 
 @dataclass(frozen=True, slots=True)
 class CopyPanel:
-    """What `templates/erasure/_access.html` shows, and which actions are possible for the viewer."""
+    """Values of `templates/erasure/_access.html`, and which actions are possible for the viewer."""
 
     copy: AccessCopy | None
     run: Run | None

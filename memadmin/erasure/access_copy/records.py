@@ -1,4 +1,4 @@
-"""What is stored about a person, as rows for files: plain values by plain words.
+"""Rows of a person's stored data for the files of a copy: plain values by plain words.
 
 Names of employees do not occur: a person of the staff has a number within the copy, and the roles. Text that was said
 in sessions of other people is left out. Nothing is masked: it is the person's own data.
@@ -146,7 +146,7 @@ def memories(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
 
 
 def told_to_agents(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
-    """What agents were told in runs with the person. Three queries for a batch."""
+    """Rows of what agents were told in runs with the person. Three queries for a batch."""
     about = Q(subject_id__in=scope.group) | Q(subject__isnull=True) & scope.of_sessions()
     for batch in in_batches(said(scope, Recall.objects.filter(about))):
         used_rows = RecalledMemory.objects.filter(recall__in=[recall.pk for recall in batch])

@@ -32,7 +32,7 @@ class FileDamaged(Exception):
 
 
 class SealedWriter:
-    """What is written to it goes into the file encrypted. Without `close` the file cannot be read."""
+    """Writer of an encrypted file. Without `close` the file cannot be read."""
 
     def __init__(self, file: IO[bytes], key: bytes) -> None:
         salt = os.urandom(SALT_BYTES)

@@ -23,7 +23,7 @@ MOST_ITEMS_OF_A_RUN = 1_000
 """A longer run is divided."""
 
 CONTENT = "<!-- content -->"
-"""Where the parts of a page go in its template; escaped text cannot contain it."""
+"""Marker in a template for the parts of a page; escaped text cannot contain it."""
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------

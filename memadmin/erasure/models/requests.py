@@ -6,6 +6,7 @@ import uuid
 from typing import ClassVar
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models import F, Q
@@ -179,9 +180,9 @@ class SubjectRequest(models.Model):
         """Whether something was changed that cannot be undone."""
         return self.started_at is not None
 
-    def note(self, code: RequestNote.Code, *, by: object = None, text: str = "") -> RequestNote:
+    def note(self, code: RequestNote.Code, *, by: User | None = None, text: str = "") -> RequestNote:
         """Adds an entry to the case log, in the caller's transaction."""
-        return RequestNote.objects.create(request=self, code=code, by=by, text=text)  # type: ignore[misc]
+        return RequestNote.objects.create(request=self, code=code, by=by, text=text)
 
 
 class RequestNote(models.Model):

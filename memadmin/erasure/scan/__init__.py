@@ -102,7 +102,7 @@ def search(scope: SubjectScope, progress: Progress, *, left_out: Collection[str]
     if not finder:
         return
     try:
-        agents = sessions.agents_tables(scope, finder)
+        agents = sessions.agents_tables(scope)
         tables.search_tables(finder, progress, own_subjects=scope.group, agents=agents)
     except tables.TableLocked as locked:
         raise Wait(str(locked), retry_after=RETRY_BUSY) from locked

@@ -1,6 +1,7 @@
 """Progress of a scan: which places it has read, how far it is in the present one, and what it has found.
 
-Kept in the run's cursor, so a scan that was killed goes on within the place; it holds names and counts only.
+Kept in the run's cursor, so a scan that was killed goes on within the place. It holds names, counts and, within a
+store, the session id it has come to.
 """
 
 from __future__ import annotations

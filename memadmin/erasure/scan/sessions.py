@@ -1,7 +1,7 @@
 """Search for a person's sessions by key in every store, and in the items of stores outside of our database.
 
-A session is the person's if its record belongs to one of the subjects, if its id contains one of the person's ids, or
-if a pattern of its store reads one of them from it, and it has no record of somebody else.
+A session is the person's if its record belongs to one of the subjects, or if it has no owner on record and a pattern of
+its store reads one of the person's ids from its id.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from memadmin.erasure.scan.progress import Progress
 from memadmin.erasure.scan.tables import OwnSessions
 from memadmin.erasure.scan.variants import Finder
 from memadmin.erasure.scope import SubjectScope
+from memadmin.erasure.steps.sessions import UNCAPPED
 from memadmin.runs.engine import Lease, NeedsDecision
 from memadmin.runs.models import Run
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore
@@ -36,8 +37,6 @@ from sessions_app.stores.base import Capability, SessionUnreadable, StoreUnavail
 from sessions_app.stores.sqlalchemy.postgres import table_identifier
 
 PAGE_SESSIONS = 200
-
-UNCAPPED = 10**12
 
 OIDS = "SELECT to_regclass(%s)::oid, to_regclass(%s)::oid"
 
@@ -54,7 +53,6 @@ class Owners:
 
     scope: SubjectScope
     store: SessionStore
-    finder: Finder
 
     def __post_init__(self) -> None:
         self._patterns = [
@@ -95,11 +93,11 @@ class Owners:
         return False
 
 
-def agents_tables(scope: SubjectScope, finder: Finder) -> dict[int, OwnSessions]:
+def agents_tables(scope: SubjectScope) -> dict[int, OwnSessions]:
     """The agents' tables in our own database, by their oid."""
     found = {}
     for store in stores_here():
-        owners = Owners(scope, store, finder)
+        owners = Owners(scope, store)
         with connection.cursor() as cursor:
             names = (store.sessions_table, store.messages_table)
             cursor.execute(OIDS, [table_identifier(name).as_string(None) for name in names])
@@ -140,7 +138,7 @@ def search_stores(
 
 
 def search_store(store: SessionStore, scope: SubjectScope, finder: Finder, progress: Progress, part: str) -> None:
-    backend, owners = backend_for(store), Owners(scope, store, finder)
+    backend, owners = backend_for(store), Owners(scope, store)
     may_erase = Capability.ERASE_SESSIONS in backend.capabilities
     at = progress.begin(part)
     for page, following in session_pages(store, at or ""):
@@ -196,9 +194,9 @@ def erase_strays(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> 
 
     Raises StoreUnavailable, and what the lease raises.
     """
-    left_out, finder = left_out_of(request), Finder(scope.texts)
+    left_out = left_out_of(request)
     for store in SessionStore.objects.exclude(name__in=left_out).order_by("name"):
-        backend, owners = backend_for(store), Owners(scope, store, finder)
+        backend, owners = backend_for(store), Owners(scope, store)
         if Capability.ERASE_SESSIONS not in backend.capabilities:
             continue
         for page, _ in session_pages(store, ""):

@@ -75,7 +75,7 @@ class Redactions(RowStep):
 
 
 class Grants(RowStep):
-    """The ticket and the explanation of a grant for this person's sessions alone."""
+    """Ticket, explanation and review note of each grant that includes a session of this person."""
 
     name = "grants"
     title = "Texts of access grants"

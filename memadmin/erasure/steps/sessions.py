@@ -17,6 +17,7 @@ from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, StoreUnavailable
 
 UNCAPPED = 10**12
+"""For `count`, which stops at its cap: more items than any session has."""
 
 SESSIONS_AT_ONCE = 100
 """Sessions of one chunk, at most: each takes a few statements, however short it is."""
