@@ -11,6 +11,7 @@ from memadmin.erasure.access_copy.exclusions import NotIncluded
 from memadmin.erasure.batches import run_kinds as batch_kinds  # noqa: F401  # registers them
 from memadmin.erasure.exceptions import Left
 from memadmin.erasure.models import AccessCopy, RequestNote, SubjectRequest
+from memadmin.erasure.suppression.entering import may_be_entered
 from memadmin.runs.engine import Lease
 from memadmin.runs.kinds import RunKind, register
 from memadmin.runs.models import Run
@@ -37,8 +38,9 @@ class ErasureKind(RunKind):
         return SubjectRequest.objects.get(run=run).get_absolute_url() if may_open else ""
 
     def may_cancel(self, run: Run) -> bool:
-        """Until something was erased: an erasure that has begun is finished."""
-        return not SubjectRequest.objects.get(run=run).is_started
+        """Until something was erased: an erasure that has begun, or is in the ledger, is finished."""
+        request = SubjectRequest.objects.get(run=run)
+        return not request.is_started and not may_be_entered(request)
 
 
 @register

@@ -21,7 +21,7 @@ from memadmin.erasure.deadlines import EXTENDED_MONTHS, due_date
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.preview import Preview, preview_erasure
 from memadmin.erasure.scope import scope_of
-from memadmin.erasure.suppression.entering import is_entered
+from memadmin.erasure.suppression.entering import may_be_entered
 from memadmin.runs import services as runs
 from memories_app.learning.signals import stop_learning
 from sessions_app.models import Subject, SubjectAlias
@@ -275,13 +275,12 @@ def cancel_request(request: SubjectRequest, *, note: str, by: User) -> SubjectRe
     refuse_own(request, by)
     seen_run = request.run_id
     if request.run is not None:
-        if not request.is_started and is_entered(request):
-            raise AlreadyStarted(request)
         try:
             runs.cancel_run(request.run, by=by)
         except runs.InvalidRunState as problem:
             request.refresh_from_db()
-            raise (AlreadyStarted if request.is_started else WrongState)(request) from problem
+            has_begun = request.is_started or may_be_entered(request)
+            raise (AlreadyStarted if has_begun else WrongState)(request) from problem
     with transaction.atomic():
         request = SubjectRequest.objects.select_for_update().get(pk=request.pk)
         was_approved = seen_run is None and request.run_id is not None

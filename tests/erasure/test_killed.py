@@ -18,10 +18,11 @@ from memadmin.runs.models import Run
 from memories_app.models import Memory, Signal
 from sessions_app.models import SessionRecord, Subject, SubjectAlias
 from sessions_app.services.sessions import attach_sessions
-from tests.agents import add_items, attach_main_store, run_sql, value_of
+from tests.agents import add_items, attach_main_store, run_sql
 from tests.builders import make_subject
 from tests.erasure import killed
 from tests.erasure.builders import approved, work_off
+from tests.erasure.faults import items_of
 from tests.forks import PROCESSES
 from tests.memories.builders import proposed
 from tests.people import person
@@ -96,7 +97,3 @@ def test_killed_at_every_point_it_is_finished_with_exact_counts(
     assert items_of("bystander") == 2 * ITEMS
     assert Memory.objects.get().subject == bystander
     assert Signal.objects.get().subject == bystander
-
-
-def items_of(key: str) -> int:
-    return int(value_of(f"SELECT count(*) FROM agent_messages WHERE session_id LIKE '{key}:%'"))

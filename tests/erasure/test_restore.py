@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -33,14 +32,6 @@ from tests.memories.builders import approved as approved_memory
 from tests.people import person, signed_in
 
 State = SubjectRequest.State
-
-
-@pytest.fixture
-def ledger(tmp_path: Path, settings: Any) -> Iterator[Ledger]:
-    settings.SUPPRESSION_LEDGER = tmp_path / "suppressions.jsonl"
-    entering.check_again()
-    yield Ledger(tmp_path / "suppressions.jsonl")
-    entering.check_again()
 
 
 @pytest.fixture

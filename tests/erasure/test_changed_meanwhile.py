@@ -1,0 +1,131 @@
+"""Changes between approval and erasure, and databases that differ from the ledger: nobody else's data is erased."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from io import StringIO
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.utils.timezone import now
+
+from memadmin.erasure import services
+from memadmin.erasure.models import SubjectRequest, SuppressionEntry
+from memadmin.erasure.suppression import entering
+from memadmin.erasure.suppression.ledger import Ledger, session_digests, subject_digests
+from memadmin.runs.models import Run
+from memadmin.runs.services import InvalidRunState, cancel_run
+from sessions_app.models import Subject, SubjectKind
+from sessions_app.services.subjects import add_alias, merge_subjects, undo_merge
+from tests.agents import attach_main_store
+from tests.erasure.builders import approved, awaiting, work_off
+from tests.erasure.faults import items_of, with_sessions
+from tests.people import person
+
+
+@pytest.fixture
+def officer(db: None) -> User:
+    return person("compliance")
+
+
+@pytest.fixture
+def second(db: None) -> User:
+    return person("compliance", "reviewer")
+
+
+@pytest.fixture
+def ada(agent_tables: None, officer: User) -> Subject:
+    attach_main_store()
+    return with_sessions("ada-1", by=officer)
+
+
+def test_subjects_merged_after_the_approval_are_not_erased(ada: Subject, officer: User, second: User) -> None:
+    bob = with_sessions("bob-1", by=officer)
+    request = approved(ada, by=officer, second=second)
+    merge_subjects(bob, ada, by=officer)
+    run = work_off(request)
+    assert (run.state, items_of("ada-1"), items_of("bob-1")) == (Run.State.STOPPED, 50, 50)
+    assert "was merged" in run.reason
+
+
+def test_an_undone_merge_after_the_approval_stops_the_erasure(ada: Subject, officer: User, second: User) -> None:
+    bob = with_sessions("bob-1", by=officer)
+    merge_subjects(bob, ada, by=officer)
+    request = approved(ada, by=officer, second=second)
+    bob.refresh_from_db()
+    undo_merge(bob, by=officer)
+    run = work_off(request)
+    assert (run.state, items_of("ada-1"), items_of("bob-1")) == (Run.State.STOPPED, 50, 50)
+
+
+def test_a_request_without_a_preview_is_not_approved(ada: Subject, officer: User, second: User) -> None:
+    request = awaiting(ada, by=officer)
+    SubjectRequest.objects.filter(pk=request.pk).update(previewed_at=None)
+    with pytest.raises(services.PreviewNeeded):
+        services.approve_request(request, by=second, typed_key="ada-1")
+    SubjectRequest.objects.filter(pk=request.pk).update(previewed_at=now() - timedelta(days=400))
+    with pytest.raises(services.PreviewNeeded):
+        services.approve_request(request, by=second, typed_key="ada-1")
+    assert not Run.objects.exists()
+
+
+def test_an_erasure_in_the_ledger_is_not_cancelled(ada: Subject, ledger: Ledger, officer: User, second: User) -> None:
+    request = approved(ada, by=officer, second=second)
+    ledger.append(request.id, subjects=subject_digests("user", "ada-1"), sessions=[], after=0)
+    assert request.run is not None
+    lines = ledger.path.read_text()
+    for text in (lines, "not readable\n"):
+        ledger.path.write_text(text)
+        with pytest.raises(services.AlreadyStarted):
+            services.cancel_request(request, note="", by=officer)
+        with pytest.raises(InvalidRunState):
+            cancel_run(request.run, by=officer)
+    ledger.path.write_text(lines)
+    request.refresh_from_db()
+    assert not request.is_closed
+    assert work_off(request).state != Run.State.CANCELLED
+    assert items_of("ada-1") == 0
+
+
+def test_a_replay_leaves_a_subject_that_has_another_id(ada: Subject, ledger: Ledger, officer: User) -> None:
+    add_alias(ada, kind=SubjectKind.USER, key="somebody-else", by=officer)
+    ledger.append(uuid4(), subjects=subject_digests("user", "ada-1"), sessions=[], after=0)
+    with pytest.raises(CommandError, match="Separate them first"):
+        call_command("replay_suppressions", stdout=StringIO())
+    assert items_of("ada-1") == 50
+    assert entering.reason_not_to_serve()
+    assert not SuppressionEntry.objects.exists()
+
+
+def test_a_replay_leaves_a_session_of_somebody_else(ada: Subject, ledger: Ledger, officer: User) -> None:
+    with_sessions("bob-1", by=officer)
+    sessions = session_digests("main", "bob-1:0")
+    ledger.append(uuid4(), subjects=subject_digests("user", "ada-1"), sessions=sessions, after=0)
+    with pytest.raises(CommandError, match="Detach it first"):
+        call_command("replay_suppressions", stdout=StringIO())
+    assert items_of("bob-1") == 50
+    assert entering.reason_not_to_serve()
+
+
+def test_a_worker_does_not_begin_on_a_restored_database(
+    ada: Subject, ledger: Ledger, officer: User, second: User
+) -> None:
+    ledger.append(uuid4(), subjects=subject_digests("user", "bob-1"), sessions=[], after=0)
+    run = work_off(approved(ada, by=officer, second=second))
+    assert (run.state, items_of("ada-1")) == (Run.State.WAITING, 50)
+    assert "restored from a backup" in run.reason
+    assert len(ledger.entries()) == 1
+
+
+def test_a_ledger_that_has_lost_entries_is_noticed(ada: Subject, ledger: Ledger, officer: User, second: User) -> None:
+    work_off(approved(ada, by=officer, second=second))
+    assert not entering.reason_not_to_serve()
+    ledger.path.write_text("")
+    entering.check_again()
+    assert "has lost 1 of its entries" in entering.reason_not_to_serve()
+    bob = with_sessions("bob-1", by=officer)
+    run = work_off(approved(bob, by=officer, second=second))
+    assert (run.state, items_of("bob-1")) == (Run.State.WAITING, 50)
+    assert "has lost 1 of its entries" in run.reason
