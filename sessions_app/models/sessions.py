@@ -114,6 +114,7 @@ class SessionRecord(models.Model):
                 condition=Q(subject__isnull=True, subject_source="", erased_at__isnull=True),
                 name="record_awaiting_patterns",
             ),
+            models.Index("session_id", condition=Q(is_forgotten=True), name="record_forgotten"),
             models.Index(
                 OpClass(Lower(Left("session_id", 200)), name="text_pattern_ops"), name="record_session_id_prefix"
             ),
