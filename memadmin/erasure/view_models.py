@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from typing import ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import Count, Q, Sum
 from django.utils.timezone import now
 
-from memadmin.erasure.models import ErasureStep, SubjectRequest
+from memadmin.erasure.models import ErasureStep, RequestBatch, SubjectRequest
 from memadmin.erasure.preview import Preview
-from memadmin.erasure.services import PREVIEW_AGE, is_second_person
+from memadmin.erasure.services import APPROVE, PREVIEW_AGE, is_second_person
 from memadmin.runs.models import Run
 from memadmin.runs.templatetags.runs import length_of_time
 from memadmin.web.templatetags.memadmin import day_and_minute
 
 Kind, State = SubjectRequest.Kind, SubjectRequest.State
 
-LOOKS = {
+LOOKS: Mapping[str, tuple[str, str]] = {
     State.RECEIVED: ("blue", "inbox"),
     State.CHECKED: ("blue", "id-badge-2"),
     State.AWAITING: ("yellow", "user-check"),
@@ -95,13 +96,112 @@ class Stage:
     """`past`, `now`, `exception`, or empty for a later one."""
 
 
+def progress_line(parts: Sequence[tuple[str, str, bool]]) -> list[Stage]:
+    """Stages by their title, note, and whether they are past."""
+    reached = next((index for index, (*_, is_past) in enumerate(parts) if not is_past), len(parts))
+    return [
+        Stage(title, note, "past" if index < reached else "now" if index == reached else "")
+        for index, (title, note, _) in enumerate(parts)
+    ]
+
+
+class ProgressView:
+    """What requests and batches show alike: state, due date, second person and time to cancel."""
+
+    viewer: User
+    looks: ClassVar[Mapping[str, tuple[str, str]]]
+    """Colour and symbol of each state."""
+
+    @property
+    def shown(self) -> SubjectRequest | RequestBatch:
+        raise NotImplementedError
+
+    @property
+    def is_second_person(self) -> bool:
+        """Whether the viewer is another person than who asked for the approval."""
+        raise NotImplementedError
+
+    @property
+    def run(self) -> Run | None:
+        return self.shown.run
+
+    @property
+    def run_look(self) -> tuple[str, str, str] | None:
+        """Colour, symbol and word if the run needs a person."""
+        return RUN_LOOKS.get(Run.State(self.run.state)) if self.run and not self.shown.is_closed else None
+
+    @property
+    def colour(self) -> str:
+        return (self.run_look or self.looks[self.shown.state])[0]
+
+    @property
+    def symbol(self) -> str:
+        return (self.run_look or self.looks[self.shown.state])[1]
+
+    @property
+    def state(self) -> str:
+        return self.run_look[2] if self.run_look else self.shown.get_state_display()
+
+    @property
+    def days_left(self) -> int:
+        return (self.shown.due_on - now().date()).days
+
+    @property
+    def due(self) -> str:
+        """The time that is left, or since when it is closed."""
+        if self.shown.closed_at:
+            return f"closed {day(self.shown.closed_at.date())}"
+        if self.days_left < 0:
+            return f"{counted(-self.days_left, 'day')} overdue"
+        return f"{counted(self.days_left, 'day')} left" if self.days_left else "due today"
+
+    @property
+    def due_colour(self) -> str:
+        if self.shown.is_closed or self.days_left > SOON.days:
+            return ""
+        return "yellow" if self.days_left >= 0 else "red"
+
+    @property
+    def is_preview_fresh(self) -> bool:
+        """True if approval can be requested with this preview."""
+        return self.shown.previewed_at is not None and self.shown.previewed_at >= now() - PREVIEW_AGE
+
+    @property
+    def second_person(self) -> str:
+        """Who approved, or who may."""
+        shown = self.shown
+        if shown.approved_at:
+            return shown.approved_by.username if shown.approved_by else "a deleted account"
+        if shown.state != State.AWAITING:
+            return ""
+        return "waiting for you" if self.viewer.has_perm(APPROVE) and self.is_second_person else "waiting"
+
+    @property
+    def time_to_cancel(self) -> str:
+        shown = self.shown
+        if shown.starts_at is None:
+            return "over" if shown.is_started else length_in_words(settings.CANCEL_WINDOW)
+        is_over = shown.is_started or shown.starts_at <= now()
+        return f"{'over' if is_over else 'until'} {day_and_minute(shown.starts_at)}"
+
+
 @dataclass(frozen=True, slots=True)
-class CaseView:
+class CaseView(ProgressView):
     """One request for one viewer."""
 
     case: SubjectRequest
     viewer: User
     counts: Counts
+
+    looks = LOOKS
+
+    @property
+    def shown(self) -> SubjectRequest:
+        return self.case
+
+    @property
+    def is_second_person(self) -> bool:
+        return is_second_person(self.case, self.viewer)
 
     @property
     def label(self) -> str:
@@ -117,47 +217,6 @@ class CaseView:
         return self.case.kind == Kind.ERASURE
 
     @property
-    def run(self) -> Run | None:
-        return self.case.run
-
-    @property
-    def _run_look(self) -> tuple[str, str, str] | None:
-        return RUN_LOOKS.get(Run.State(self.run.state)) if self.run and not self.case.is_closed else None
-
-    @property
-    def colour(self) -> str:
-        return (self._run_look or LOOKS[State(self.case.state)])[0]
-
-    @property
-    def symbol(self) -> str:
-        return (self._run_look or LOOKS[State(self.case.state)])[1]
-
-    @property
-    def state(self) -> str:
-        return self._run_look[2] if self._run_look else State(self.case.state).label
-
-    # --- due date -----------------------------------------------------------------------------------------------------
-
-    @property
-    def days_left(self) -> int:
-        return (self.case.due_on - now().date()).days
-
-    @property
-    def due(self) -> str:
-        """The time that is left, or since when the request is closed."""
-        if self.case.closed_at:
-            return f"closed {day(self.case.closed_at.date())}"
-        if self.days_left < 0:
-            return f"{counted(-self.days_left, 'day')} overdue"
-        return f"{counted(self.days_left, 'day')} left" if self.days_left else "due today"
-
-    @property
-    def due_colour(self) -> str:
-        if self.case.is_closed or self.days_left > SOON.days:
-            return ""
-        return "yellow" if self.days_left >= 0 else "red"
-
-    @property
     def closed_against_due(self) -> str:
         """How a closed request kept its due date: "9 days before due"."""
         closed = self.case.closed_at
@@ -169,11 +228,6 @@ class CaseView:
     @property
     def preview(self) -> Preview:
         return Preview.of_json(self.case.preview)
-
-    @property
-    def is_preview_fresh(self) -> bool:
-        """True if approval can be requested with this preview."""
-        return self.case.previewed_at is not None and self.case.previewed_at >= now() - PREVIEW_AGE
 
     @property
     def progress(self) -> str:
@@ -222,11 +276,7 @@ class CaseView:
             # What was not reached is not shown: it will not be.
             past = [Stage(title, note, "past") for title, note, is_past in stages[:-1] if is_past]
             return [*past, self._exceptional_end()]
-        reached = next((index for index, (*_, is_past) in enumerate(stages) if not is_past), len(stages))
-        return [
-            Stage(title, note, "past" if index < reached else "now" if index == reached else "")
-            for index, (title, note, _) in enumerate(stages)
-        ]
+        return progress_line(stages)
 
     def _exceptional_end(self) -> Stage:
         if self.case.state != State.COMPLETE_WITH_EXCEPTIONS:
@@ -252,8 +302,8 @@ class CaseView:
         return [
             *self._first_stages(),
             ("Preview", day_and_minute(case.previewed_at) if case.previewed_at else "", self._is_preview_done),
-            ("Second person", self._second_person, case.approved_at is not None),
-            ("Cancel window", self._cancel_window, case.is_started),
+            ("Second person", self.second_person, case.approved_at is not None),
+            ("Cancel window", self.time_to_cancel, case.is_started),
             ("Running", self._running, is_scanned or (case.is_closed and run is not None)),
             ("Scanning", self.scanned or "at once, then a day later", case.is_closed),
             ("Complete", self._end, case.is_closed),
@@ -262,25 +312,6 @@ class CaseView:
     @property
     def _is_preview_done(self) -> bool:
         return self.is_preview_fresh or self.case.state not in (State.RECEIVED, State.CHECKED)
-
-    @property
-    def _second_person(self) -> str:
-        case = self.case
-        if case.approved_at:
-            return case.approved_by.username if case.approved_by else "a deleted account"
-        if case.state != State.AWAITING:
-            return ""
-        may = self.viewer.has_perm("erasure.approve_request") and is_second_person(case, self.viewer)
-        return "waiting for you" if may else "waiting"
-
-    @property
-    def _cancel_window(self) -> str:
-        case = self.case
-        if case.is_started:
-            return f"over {day_and_minute(case.starts_at)}" if case.starts_at else "over"
-        if case.starts_at is None:
-            return length_in_words(settings.CANCEL_WINDOW)
-        return f"until {day_and_minute(case.starts_at)}" if case.starts_at > now() else "over"
 
     @property
     def _running(self) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from uuid import UUID
 
-from django.contrib import messages
 from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -17,6 +15,7 @@ from memadmin.erasure.access_copy.keys import CopyKeyUnreadable
 from memadmin.erasure.access_copy.panel import HANDLE
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.services import RequestError
+from memadmin.erasure.views.performing import Performer
 from memadmin.runs.services import ChunkUnderWay, InvalidRunState
 from memadmin.web.pages import operator_page
 from memadmin.web.reauth import recently_authenticated
@@ -25,35 +24,19 @@ from memadmin.web.requests import OperatorRequest
 PROBLEMS = (RequestError, InvalidRunState, ChunkUnderWay, CopyKeyUnreadable)
 
 
-def refused(request: OperatorRequest, case: SubjectRequest, problem: object, status: int = 409) -> HttpResponse:
+def refused(
+    request: OperatorRequest,
+    case: SubjectRequest,
+    *,
+    problem: object = "A note of at most 2,000 characters is needed.",
+    status: int = 409,
+    sent: object = None,
+) -> HttpResponse:
+    """Why nothing was changed; by default, what is wrong with the only form."""
     return render(request, "erasure/copy_refused.html", {"case": case, "problem": problem}, status=status)
 
 
-def perform(
-    request: OperatorRequest, access_id: UUID, take: Callable[[SubjectRequest], object], done: str
-) -> HttpResponse:
-    """Takes one action and returns to the request, or shows why nothing was changed."""
-    case = access_case_for(request.user, access_id)
-    try:
-        take(case)
-    except PROBLEMS as problem:
-        return refused(request, case, problem)
-    messages.success(request, done)
-    return redirect(case)
-
-
-def perform_with_note(
-    request: OperatorRequest, access_id: UUID, take: Callable[[SubjectRequest, str], object], done: str
-) -> HttpResponse:
-    form = CopyNoteForm(request.POST)
-    if not form.is_valid():
-        return refused(
-            request,
-            access_case_for(request.user, access_id),
-            "A note of at most 2,000 characters is needed.",
-            status=422,
-        )
-    return perform(request, access_id, lambda case: take(case, form.cleaned_data["note"]), done)
+perform = Performer(access_case_for, refused, problems=PROBLEMS)
 
 
 @operator_page(HANDLE, methods="POST")
@@ -69,11 +52,13 @@ def build(request: OperatorRequest, access_id: UUID) -> HttpResponse:
 
 @operator_page(HANDLE, methods="POST")
 def leave_out(request: OperatorRequest, access_id: UUID) -> HttpResponse:
-    return perform_with_note(
+    form = CopyNoteForm(request.POST)
+    return perform(
         request,
         access_id,
-        lambda case, note: services.leave_out_stores(case, note=note, by=request.user),
+        lambda case: services.leave_out_stores(case, note=form.cleaned_data["note"], by=request.user),
         "The copy is built without these stores, and names them.",
+        note_form=form,
     )
 
 
@@ -85,7 +70,7 @@ def link(request: OperatorRequest, access_id: UUID) -> HttpResponse:
     try:
         token = services.make_link(case, by=request.user)
     except PROBLEMS as problem:
-        return refused(request, case, problem)
+        return refused(request, case, problem=problem)
     return redirect("erasure:copy-fetch", case.id, token)
 
 
@@ -100,9 +85,9 @@ def fetch(request: OperatorRequest, access_id: UUID, token: str) -> HttpResponse
     try:
         copy, content = services.fetch(case, token, by=request.user)
     except (services.LinkUsed, services.NoCopy) as problem:
-        return refused(request, case, problem, status=410)
+        return refused(request, case, problem=problem, status=410)
     except PROBLEMS as problem:
-        return refused(request, case, problem)
+        return refused(request, case, problem=problem)
     response = StreamingHttpResponse(content, content_type="application/zip")
     response["Content-Disposition"] = f'attachment; filename="{case}.zip"'
     response["Content-Length"] = str(copy.size)
@@ -112,9 +97,11 @@ def fetch(request: OperatorRequest, access_id: UUID, token: str) -> HttpResponse
 
 @operator_page(HANDLE, methods="POST")
 def hand_over(request: OperatorRequest, access_id: UUID) -> HttpResponse:
-    return perform_with_note(
+    form = CopyNoteForm(request.POST)
+    return perform(
         request,
         access_id,
-        lambda case, note: services.hand_over(case, note=note, by=request.user),
+        lambda case: services.hand_over(case, note=form.cleaned_data["note"], by=request.user),
         "The request is answered.",
+        note_form=form,
     )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from uuid import UUID
 
-from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -14,7 +12,7 @@ from memadmin.erasure.batches import access, services
 from memadmin.erasure.batches.forms import BatchApprovalForm, CorrectForm, SendBackForm
 from memadmin.erasure.batches.view_models import LineView
 from memadmin.erasure.batches.views import APPROVE, HANDLE, VIEW, batch_page
-from memadmin.erasure.models import RequestBatch
+from memadmin.erasure.views.performing import Performer
 from memadmin.runs import services as runs
 from memadmin.web.pages import operator_page
 from memadmin.web.reauth import recently_authenticated
@@ -22,35 +20,12 @@ from memadmin.web.requests import OperatorRequest
 
 CONTROL = "runs.control_run"
 
-FORBIDDEN = (services.RequestedYourself, services.AboutYourself)
-
-
-def perform(
-    request: OperatorRequest,
-    batch_id: UUID,
-    take: Callable[[RequestBatch], object],
-    done: str,
-    sent: Mapping[str, forms.Form] | None = None,
-) -> HttpResponse:
-    """Takes one action and shows the batch, or the reason why nothing was changed."""
-    batch = access.batch_for(request.user, batch_id)
-    for form in (sent or {}).values():
-        if not form.is_valid():
-            return batch_page(request, batch, status=422, sent=sent)
-    try:
-        take(batch)
-    except services.WrongConfirmation as problem:
-        for form in (sent or {}).values():
-            form.add_error("typed", str(problem))
-        return batch_page(request, access.batch_for(request.user, batch_id), status=422, sent=sent)
-    except (services.BatchError, runs.InvalidRunState, runs.ChunkUnderWay) as problem:
-        status = 403 if isinstance(problem, FORBIDDEN) else 409
-        # As it is now: perhaps another person was faster.
-        return batch_page(
-            request, access.batch_for(request.user, batch_id), problem=str(problem), status=status, sent=sent
-        )
-    messages.success(request, done)
-    return redirect(batch)
+perform = Performer(
+    access.batch_for,
+    batch_page,
+    forbidden=(services.RequestedYourself, services.AboutYourself),
+    fields={services.WrongConfirmation: "typed"},
+)
 
 
 @operator_page(HANDLE, VIEW, methods="GET, POST")
@@ -108,7 +83,7 @@ def approve(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
         batch_id,
         lambda batch: services.approve(batch, by=request.user, typed=form.cleaned_data["typed"]),
         "The batch was approved. It starts when the time to cancel is over.",
-        {"approval_form": form},
+        approval_form=form,
     )
 
 
@@ -120,7 +95,7 @@ def send_back(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
         batch_id,
         lambda batch: services.send_back(batch, note=form.cleaned_data["note"], by=request.user),
         "The batch was sent back.",
-        {"send_back_form": form},
+        send_back_form=form,
     )
 
 

@@ -16,15 +16,14 @@ from memadmin.erasure.batches import services
 from memadmin.erasure.batches.outcomes import CLOSED, ERASED, RETRIED, LineOutcome
 from memadmin.erasure.batches.previews import OURS
 from memadmin.erasure.models import BatchLine, RequestBatch
-from memadmin.erasure.services import PREVIEW_AGE
-from memadmin.erasure.view_models import RUN_LOOKS, SOON, Stage, counted, day, length_in_words
+from memadmin.erasure.view_models import ProgressView, Stage, counted, day, progress_line
 from memadmin.runs.models import Run
 from memadmin.web.templatetags.memadmin import day_and_minute
 from sessions_app.models import Subject
 
 State, Problem = RequestBatch.State, BatchLine.Problem
 
-LOOKS = {
+LOOKS: Mapping[str, tuple[str, str]] = {
     State.UPLOADED: ("blue", "inbox"),
     State.AWAITING: ("yellow", "user-check"),
     State.APPROVED: ("blue", "clock"),
@@ -86,8 +85,8 @@ class StripPart:
         return OUTCOME_LOOKS[self.outcome][2]
 
 
-@dataclass(frozen=True, slots=True)
-class BatchView:
+@dataclass(frozen=True)
+class BatchView(ProgressView):
     """One batch for one viewer. `lines`, `accepted` and `held` are numbers of its lines."""
 
     batch: RequestBatch
@@ -97,9 +96,15 @@ class BatchView:
     held: int
     counts: Mapping[str, int] = field(default_factory=dict)
 
+    looks = LOOKS
+
     @property
-    def run(self) -> Run | None:
-        return self.batch.run
+    def shown(self) -> RequestBatch:
+        return self.batch
+
+    @property
+    def is_second_person(self) -> bool:
+        return services.is_second_person(self.batch, self.viewer)
 
     @property
     def broken(self) -> int:
@@ -115,48 +120,14 @@ class BatchView:
         return f"erasure of {counted(self.accepted, 'subject')}"
 
     @property
-    def _run_look(self) -> tuple[str, str, str] | None:
-        return RUN_LOOKS.get(Run.State(self.run.state)) if self.run and not self.batch.is_closed else None
-
-    @property
-    def colour(self) -> str:
-        return (self._run_look or LOOKS[State(self.batch.state)])[0]
-
-    @property
-    def symbol(self) -> str:
-        return (self._run_look or LOOKS[State(self.batch.state)])[1]
-
-    @property
     def state(self) -> str:
-        if self._run_look:
-            return self._run_look[2]
-        return "scanning" if self.is_scanning else State(self.batch.state).label
+        return "scanning" if self.is_scanning and not self.run_look else super().state
 
     @property
     def is_scanning(self) -> bool:
         """True if everything is erased, and only second scans are to come."""
         unfinished = self.accepted - sum(self.counts.get(outcome, 0) for outcome in CLOSED)
         return self.batch.state == State.RUNNING and 0 < unfinished == self.counts.get(LineOutcome.SCANNING, 0)
-
-    # --- due date -----------------------------------------------------------------------------------------------------
-
-    @property
-    def days_left(self) -> int:
-        return (self.batch.due_on - now().date()).days
-
-    @property
-    def due(self) -> str:
-        if self.batch.closed_at:
-            return f"closed {day(self.batch.closed_at.date())}"
-        if self.days_left < 0:
-            return f"{counted(-self.days_left, 'day')} overdue"
-        return f"{counted(self.days_left, 'day')} left" if self.days_left else "due today"
-
-    @property
-    def due_colour(self) -> str:
-        if self.batch.is_closed or self.days_left > SOON.days:
-            return ""
-        return "yellow" if self.days_left >= 0 else "red"
 
     # --- preview ------------------------------------------------------------------------------------------------------
 
@@ -189,11 +160,6 @@ class BatchView:
     def backups_until(self) -> date:
         """When the last backup with the data is gone, if it was erased today."""
         return (now() + timedelta(days=settings.BACKUP_DAYS)).date()
-
-    @property
-    def is_preview_fresh(self) -> bool:
-        """True if approval can be requested with this preview."""
-        return self.batch.previewed_at is not None and self.batch.previewed_at >= now() - PREVIEW_AGE
 
     @property
     def is_counting(self) -> bool:
@@ -245,8 +211,8 @@ class BatchView:
             ("Uploaded", day_and_minute(batch.uploaded_at), True),
             ("Checked", f"{self.found:,} of {counted(self.lines, 'line')}", self.accepted > 0),
             ("Preview", self._preview, self.is_preview_fresh or batch.state != State.UPLOADED),
-            ("Second person", self._second_person, batch.approved_at is not None),
-            ("Cancel window", self._cancel_window, batch.is_started),
+            ("Second person", self.second_person, batch.approved_at is not None),
+            ("Cancel window", self.time_to_cancel, batch.is_started),
             ("Running", f"{self.handled:,} of {self.accepted:,}" if batch.is_started else "", is_erased),
             ("Scanning", "at once, then a day later", batch.is_closed),
             (
@@ -260,35 +226,13 @@ class BatchView:
             past = past or [Stage(title, note, "past") for title, note, is_past in stages[:2] if is_past]
             label = State(batch.state).label.capitalize()
             return [*past, Stage(label, stages[-1][1], "exception")]
-        reached = next((index for index, (*_, is_past) in enumerate(stages) if not is_past), len(stages))
-        return [
-            Stage(title, note, "past" if index < reached else "now" if index == reached else "")
-            for index, (title, note, _) in enumerate(stages)
-        ]
+        return progress_line(stages)
 
     @property
     def _preview(self) -> str:
         if self.batch.previewed_at:
             return day_and_minute(self.batch.previewed_at)
         return "counting" if self.is_counting else ""
-
-    @property
-    def _second_person(self) -> str:
-        batch = self.batch
-        if batch.approved_at:
-            return batch.approved_by.username if batch.approved_by else "a deleted account"
-        if batch.state != State.AWAITING:
-            return ""
-        may = self.viewer.has_perm("erasure.approve_request") and services.is_second_person(batch, self.viewer)
-        return "waiting for you" if may else "waiting"
-
-    @property
-    def _cancel_window(self) -> str:
-        batch = self.batch
-        if batch.starts_at is None:
-            return length_in_words(settings.CANCEL_WINDOW)
-        is_over = batch.is_started or batch.starts_at <= now()
-        return f"{'over' if is_over else 'until'} {day_and_minute(batch.starts_at)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from uuid import UUID
 
-from django import forms
-from django.contrib import messages
 from django.http import HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 
 from memadmin.erasure import access, services
 from memadmin.erasure.forms import ApprovalForm, ExtendForm, IdentityForm, NoteForm, RefuseForm
 from memadmin.erasure.holder_view_models import StepView
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.views.cases import APPROVE, HANDLE, VIEW, case_page
+from memadmin.erasure.views.performing import Performer
 from memadmin.runs import services as runs
 from memadmin.runs.models import Run
 from memadmin.web.pages import operator_page
@@ -23,63 +21,23 @@ from memadmin.web.requests import OperatorRequest
 
 CONTROL = "runs.control_run"
 
-FORBIDDEN = (services.NotSecondApprover, services.OwnRequest)
-
-INVALID = (services.WrongKey, services.NotLater)
-FIELDS: dict[type[Exception], str] = {services.WrongKey: "typed_key", services.NotLater: "until"}
-"""Problems with the value of a field."""
-
-
-def perform(
-    request: OperatorRequest,
-    case_id: UUID,
-    take: Callable[[SubjectRequest], object],
-    done: str,
-    sent: Mapping[str, forms.Form] | None = None,
-) -> HttpResponse:
-    """Takes one action and shows the request, or the reason why nothing was changed. `sent` is the form, by the name
-    that it has on the page.
-    """
-    case = access.case_for(request.user, case_id)
-    try:
-        take(case)
-    except (services.RequestError, runs.InvalidRunState, runs.ChunkUnderWay) as problem:
-        # As it is now: perhaps another person was faster.
-        case = access.case_for(request.user, case_id)
-        if isinstance(problem, INVALID):
-            for form in (sent or {}).values():
-                form.add_error(FIELDS[type(problem)], str(problem))
-            return case_page(request, case, status=422, sent=sent)
-        status = 403 if isinstance(problem, FORBIDDEN) else 409
-        return case_page(request, case, problem=str(problem), status=status, sent=sent)
-    messages.success(request, done)
-    return redirect(case)
-
-
-def perform_with_form(
-    request: OperatorRequest,
-    case_id: UUID,
-    form: forms.Form,
-    name: str,
-    take: Callable[[SubjectRequest], object],
-    done: str,
-) -> HttpResponse:
-    """The same with a form, which is shown again if it is not valid."""
-    if not form.is_valid():
-        return case_page(request, access.case_for(request.user, case_id), status=422, sent={name: form})
-    return perform(request, case_id, take, done, {name: form})
+perform = Performer(
+    access.case_for,
+    case_page,
+    forbidden=(services.NotSecondApprover, services.OwnRequest),
+    fields={services.WrongKey: "typed_key", services.NotLater: "until"},
+)
 
 
 @operator_page(HANDLE, VIEW, methods="POST")
 def check(request: OperatorRequest, case_id: UUID) -> HttpResponse:
     form = IdentityForm(request.POST, auto_id="identity-%s")
-    return perform_with_form(
+    return perform(
         request,
         case_id,
-        form,
-        "identity_form",
         lambda case: services.check_identity(case, note=form.cleaned_data["note"], by=request.user),
         "The identity check was noted.",
+        identity_form=form,
     )
 
 
@@ -109,26 +67,24 @@ def ask(request: OperatorRequest, case_id: UUID) -> HttpResponse:
 @recently_authenticated(doing="approve an erasure")
 def approve(request: OperatorRequest, case_id: UUID) -> HttpResponse:
     form = ApprovalForm(request.POST, auto_id="approval-%s")
-    return perform_with_form(
+    return perform(
         request,
         case_id,
-        form,
-        "approval_form",
         lambda case: services.approve_request(case, by=request.user, typed_key=form.cleaned_data["typed_key"]),
         "The erasure was approved. It starts when the time to cancel is over.",
+        approval_form=form,
     )
 
 
 @operator_page(APPROVE, VIEW, methods="POST")
 def send_back(request: OperatorRequest, case_id: UUID) -> HttpResponse:
     form = NoteForm(request.POST, auto_id="send-back-%s")
-    return perform_with_form(
+    return perform(
         request,
         case_id,
-        form,
-        "send_back_form",
         lambda case: services.send_back(case, note=form.cleaned_data["note"], by=request.user),
         "The request was sent back.",
+        send_back_form=form,
     )
 
 
@@ -140,7 +96,7 @@ def refuse(request: OperatorRequest, case_id: UUID) -> HttpResponse:
         reason = SubjectRequest.Refusal(form.cleaned_data["reason"])
         services.refuse_request(case, reason=reason, note=form.cleaned_data["note"], by=request.user)
 
-    return perform_with_form(request, case_id, form, "refuse_form", refused, "The request was refused.")
+    return perform(request, case_id, refused, "The request was refused.", refuse_form=form)
 
 
 @operator_page(HANDLE, VIEW, methods="POST")
@@ -151,32 +107,30 @@ def extend(request: OperatorRequest, case_id: UUID) -> HttpResponse:
         values = form.cleaned_data
         services.extend_request(case, until=values["until"], note=values["note"], by=request.user)
 
-    return perform_with_form(request, case_id, form, "extend_form", extended, "The time was extended.")
+    return perform(request, case_id, extended, "The time was extended.", extend_form=form)
 
 
 @operator_page(HANDLE, VIEW, methods="POST")
 def cancel(request: OperatorRequest, case_id: UUID) -> HttpResponse:
     form = NoteForm(request.POST, auto_id="cancel-%s")
-    return perform_with_form(
+    return perform(
         request,
         case_id,
-        form,
-        "cancel_form",
         lambda case: services.cancel_request(case, note=form.cleaned_data["note"], by=request.user),
         "The request was cancelled. Nothing was erased.",
+        cancel_form=form,
     )
 
 
 @operator_page(HANDLE, VIEW, methods="POST")
 def comment(request: OperatorRequest, case_id: UUID) -> HttpResponse:
     form = NoteForm(request.POST, auto_id="comment-%s")
-    return perform_with_form(
+    return perform(
         request,
         case_id,
-        form,
-        "comment_form",
         lambda case: services.comment(case, text=form.cleaned_data["note"], by=request.user),
         "The note was added to the case log.",
+        comment_form=form,
     )
 
 
