@@ -39,6 +39,9 @@ places that begin with it. It is compared, and never kept or shown; it contains 
 IN_DOUBT = " The change may have been made: check, or try again."
 """Appended to the error of a store that did not respond to a change."""
 
+UNCAPPED = 10**12
+"""For `count`, which stops at its cap: more items than any session has."""
+
 
 class StoreUnavailable(Exception):
     """The store did not respond, or its tables do not exist; the message is a sentence for an operator."""
@@ -284,6 +287,9 @@ class Backend(Readable, Protocol):
     # and store are two systems: then the registry follows the transaction of the caller, and the change of the store is
     # permanent when the method returns.
 
+    def count_each(self, session_ids: Sequence[str]) -> Mapping[str, int]:
+        """Numbers of all items of these sessions, however many. Raises StoreUnavailable."""
+
     def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
         """Deletes the newest items of a session, at most so many, and reports how many are left. Needs ERASE_SESSIONS.
 
@@ -302,6 +308,14 @@ class Backend(Readable, Protocol):
         share one document may have to read it.
 
         Raises SessionBusy and StoreUnavailable; this call has changed nothing then, unless the sentence says so.
+        """
+
+    def delete_whole(self, session_ids: Sequence[str], *, at_most: int) -> Mapping[str, int]:
+        """Deletes the first of these sessions that have together at most so many items, in one transaction as
+        `delete_some` does each; returns their numbers of items. Many short sessions take a tenth of the time.
+
+        Empty, and nothing was changed, if the first one has more items, an agent holds one, or the store deletes one
+        at a time: then `delete_some` deletes the first. Raises StoreUnavailable.
         """
 
     def erase_session(self, session_id: str) -> int:

@@ -19,6 +19,7 @@ from sessions_app.models import SessionRecord
 from sessions_app.stores.base import (
     ITEM_HEAD_BYTES,
     ITEM_TAIL_BYTES,
+    UNCAPPED,
     WHOLE_ITEM_BYTES,
     Capability,
     Deleted,
@@ -151,8 +152,14 @@ class PagedBackend(ABC):
         previews = self.previews(session_ids)
         return {each: FoundSession(each) for each in session_ids if previews[each].item_count is not None}
 
+    def count_each(self, session_ids: Sequence[str]) -> Mapping[str, int]:
+        return {session_id: self.count(session_id, cap=UNCAPPED) for session_id in session_ids}
+
     def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
         raise UnsupportedOperation(Capability.ERASE_SESSIONS.lack)
+
+    def delete_whole(self, session_ids: Sequence[str], *, at_most: int) -> Mapping[str, int]:
+        return {}
 
     def erase_session(self, session_id: str) -> int:
         give_up_at, count, in_vain = monotonic() + self.erase_seconds, 0, 0
@@ -214,15 +221,17 @@ def whole_number(item_id: str) -> int:
     return number
 
 
-def mark_erased(store: SessionStore, session_id: str) -> None:
-    """Marks a session as erased in the registry, with a new row if it has none. An earlier mark keeps its time, and a
-    session that is forgotten has one under its digest.
+def mark_erased(store: SessionStore, session_ids: Sequence[str]) -> None:
+    """Marks sessions as erased in the registry, with a new row for each that has none. An earlier mark keeps its time,
+    and a session that is forgotten has one under its digest.
     """
-    if SessionRecord.objects.forgotten(store, [session_id]):
+    present = SessionRecord.objects.filter(store=store, session_id__in=session_ids, erased_at=None)
+    if present.update(erased_at=Now()) == len(session_ids):
         return
-    record = SessionRecord(store=store, session_id=session_id)
-    SessionRecord.objects.bulk_create([record], ignore_conflicts=True)
-    SessionRecord.objects.filter(store=store, session_id=session_id, erased_at=None).update(erased_at=Now())
+    if unknown := set(session_ids) - SessionRecord.objects.forgotten(store, session_ids):
+        rows = [SessionRecord(store=store, session_id=each) for each in sorted(unknown)]
+        SessionRecord.objects.bulk_create(rows, ignore_conflicts=True)
+        present.update(erased_at=Now())
 
 
 @contextmanager
@@ -230,5 +239,5 @@ def erasing(store: SessionStore, session_id: str) -> Iterator[None]:
     """Transaction around one step of an erasure: marks the session first, so that discovery does not register its
     remaining items as a new session. If the store fails, the mark of this step is rolled back."""
     with transaction.atomic():
-        mark_erased(store, session_id)
+        mark_erased(store, [session_id])
         yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from django.utils.timezone import now
 
@@ -14,10 +15,7 @@ from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Capability, StoreUnavailable
-
-UNCAPPED = 10**12
-"""For `count`, which stops at its cap: more items than any session has."""
+from sessions_app.stores.base import UNCAPPED, Backend, Capability, StoreUnavailable
 
 SESSIONS_AT_ONCE = 100
 """Sessions of one chunk, at most: each takes a few statements, however short it is."""
@@ -44,15 +42,18 @@ class Sessions(Step):
         rows = held = 0
         can_erase = Capability.ERASE_SESSIONS in backend.capabilities
         try:
-            for record in self.records(scope, place).iterator():
-                items = backend.count(record.session_id, cap=UNCAPPED)
-                if not items and record.erased_at:
-                    continue
-                rows += items
-                held += items if record.pk in scope.held_records else 0
-                details["sessions"] += 1
-                details["encrypted"] += record.is_encrypted
-                details["expired"] += bool(record.expires_at and record.expires_at <= now())
+            records = self.records(scope, place).iterator()
+            while batch := list(islice(records, SESSIONS_AT_ONCE)):
+                counts = backend.count_each([record.session_id for record in batch])
+                for record in batch:
+                    items = counts[record.session_id]
+                    if not items and record.erased_at:
+                        continue
+                    rows += items
+                    held += items if record.pk in scope.held_records else 0
+                    details["sessions"] += 1
+                    details["encrypted"] += record.is_encrypted
+                    details["expired"] += bool(record.expires_at and record.expires_at <= now())
         except StoreUnavailable:
             return Counted(rows, held, details, problem="The store does not respond, so this is not counted.")
         return Counted(rows, held, details, exceptions={} if can_erase else {Left.CANNOT_ERASE.value: rows})
@@ -60,13 +61,16 @@ class Sessions(Step):
     def erase_some(self, scope: SubjectScope, step: ErasureStep, *, at_most: int) -> Done:
         store = SessionStore.objects.get(name=step.place)
         backend = backend_for(store)
+        can_erase = Capability.ERASE_SESSIONS in backend.capabilities
         done = Done(cursor=step.cursor)
         records = self.records(scope, step.place).filter(session_id__gt=step.cursor).order_by("session_id", "pk")
         batch = list(records[:SESSIONS_AT_ONCE])
         is_held = is_any_held(batch)
+        if can_erase and batch and not is_held and (whole := self.erase_whole(backend, batch, at_most)):
+            return whole
         for record in batch:
             try:
-                if Capability.ERASE_SESSIONS not in backend.capabilities:
+                if not can_erase:
                     left = backend.count(record.session_id, cap=UNCAPPED)
                     if left:
                         done.exceptions[Left.CANNOT_ERASE] = done.exceptions.get(Left.CANNOT_ERASE, 0) + left
@@ -99,6 +103,16 @@ class Sessions(Step):
             if done.erased >= at_most:
                 break
         return done
+
+    def erase_whole(self, backend: Backend, batch: Sequence[SessionRecord], at_most: int) -> Done | None:
+        """Erases the first sessions of the batch together; None if that is not possible."""
+        items = backend.delete_whole([record.session_id for record in batch], at_most=at_most)
+        gone = [record for record in batch if record.session_id in items]
+        if not gone:
+            return None
+        erased = sum(items.values())
+        shown = [record.pk for record in gone if items[record.session_id]]
+        return Done(erased + len(gone), erased, cursor=gone[-1].session_id, shown=shown)
 
 
 def is_any_held(records: Sequence[SessionRecord]) -> bool:

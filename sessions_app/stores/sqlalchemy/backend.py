@@ -139,6 +139,9 @@ CROSS JOIN LATERAL (
 HEADS = sql.SQL(", ").join(sql.SQL("heads[{}]").format(place) for place in range(1, PREVIEW_ITEMS + 1))
 
 COUNT = sql.SQL("SELECT count(*) FROM (SELECT FROM {messages} WHERE session_id = %(session_id)s LIMIT %(cap)s) AS few")
+COUNT_WHOLE = sql.SQL(
+    "SELECT session_id, count(*) FROM {messages} WHERE session_id = ANY(%(session_ids)s) GROUP BY session_id"
+)
 POSITION_OF_ITEM = sql.SQL("SELECT {instant}, id FROM {messages} WHERE session_id = %(session_id)s AND id = %(id)s")
 HAS_ZONE = sql.SQL("SELECT pg_typeof(created_at) = 'timestamptz'::regtype FROM {messages} LIMIT 1")
 
@@ -150,6 +153,17 @@ ORDER BY session_id
 LIMIT %(limit)s
 """)
 
+# The first sessions that have together few enough items, and no more items than that are counted.
+COUNT_EACH = sql.SQL("""
+SELECT asked, (SELECT count(*) FROM (SELECT FROM {messages} WHERE session_id = asked LIMIT %(cap)s) AS few)
+FROM unnest(%(session_ids)s::text[]) WITH ORDINALITY AS sessions(asked, place) ORDER BY place
+""")
+LOCK_SESSIONS = sql.SQL("SELECT FROM {sessions} WHERE session_id = ANY(%(session_ids)s) ORDER BY session_id FOR UPDATE")
+DELETE_ALL = sql.SQL("""
+WITH gone AS (DELETE FROM {messages} WHERE session_id = ANY(%(session_ids)s) RETURNING session_id)
+SELECT session_id, count(*) FROM gone GROUP BY session_id
+""")
+DELETE_SESSIONS = sql.SQL("DELETE FROM {sessions} WHERE session_id = ANY(%(session_ids)s)")
 LOCK_SESSION = sql.SQL("SELECT FROM {sessions} WHERE session_id = %(session_id)s FOR UPDATE")
 # By the primary key: no text is read, and ctid would not be unique in a partitioned table.
 DELETE_NEWEST = sql.SQL("""
@@ -212,6 +226,9 @@ class SQLAlchemyBackend(PagedBackend):
     def count(self, session_id: str, cap: int = COUNT_CAP) -> int:
         return int(self._ask(COUNT, session_id=session_id, cap=cap + 1)[0][0])
 
+    def count_each(self, session_ids: Sequence[str]) -> Mapping[str, int]:
+        return dict.fromkeys(session_ids, 0) | dict(self._ask(COUNT_WHOLE, session_ids=list(session_ids)))
+
     def health(self, *, thorough: bool = False) -> StoreHealth:
         """Health of the connection; `registry.health` adds tables, fence and zone."""
         try:
@@ -240,6 +257,16 @@ class SQLAlchemyBackend(PagedBackend):
     def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
         """Raises SessionBusy when agents hold the session for longer than ERASE_PATIENCE."""
         return self._in_turn(lambda: self._delete_now(session_id, at_most))
+
+    def delete_whole(self, session_ids: Sequence[str], *, at_most: int) -> Mapping[str, int]:
+        with in_plain_words(self.store):
+            try:
+                with transaction.atomic():
+                    return self._delete_whole_now(session_ids, at_most)
+            except OperationalError as problem:
+                if not isinstance(problem.__cause__, LockNotAvailable):
+                    raise
+        return {}
 
     def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
         number = whole_number(item_id)
@@ -303,7 +330,7 @@ class SQLAlchemyBackend(PagedBackend):
             # A writer locks the session row, then the registry row; so does this. If the session is created meanwhile,
             # or a third process waits between, a deadlock is still possible: then ERASE_TURN ends it.
             cursor.execute(self._compose(LOCK_SESSION), wanted)
-            mark_erased(self.store, session_id)
+            mark_erased(self.store, [session_id])
             # From here on no writer passes the fence. An earlier one has committed, perhaps with a new session row.
             cursor.execute(self._compose(LOCK_SESSION), wanted)
             cursor.execute(self._compose(DELETE_NEWEST), wanted)
@@ -314,6 +341,29 @@ class SQLAlchemyBackend(PagedBackend):
                 cursor.execute(self._compose(DELETE_SESSION), wanted)
             cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
         return Deleted(count, left)
+
+    def _delete_whole_now(self, session_ids: Sequence[str], at_most: int) -> dict[str, int]:
+        """In the order of `_delete_now`."""
+        with connection.cursor() as cursor:
+            cursor.execute(self._compose(COUNT_EACH), {"session_ids": list(session_ids), "cap": at_most + 1})
+            few, items = [], 0
+            for session_id, count in cursor.fetchall():
+                items += count
+                if items > at_most:
+                    break
+                few.append(session_id)
+            if not few:
+                return {}
+            wanted = {"session_ids": few}
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [ERASE_TURN])
+            cursor.execute(self._compose(LOCK_SESSIONS), wanted)
+            mark_erased(self.store, few)
+            cursor.execute(self._compose(LOCK_SESSIONS), wanted)
+            cursor.execute(self._compose(DELETE_ALL), wanted)
+            gone = dict(cursor.fetchall())
+            cursor.execute(self._compose(DELETE_SESSIONS), wanted)
+            cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
+        return {session_id: int(gone.get(session_id, 0)) for session_id in few}
 
     @property
     def search(self) -> SearchBySql:
