@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import OperationalError, connection, transaction
+from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.models.functions import Now
 from psycopg.errors import LockNotAvailable
 
@@ -16,6 +16,7 @@ from memadmin import audit
 from memadmin.accounts.same_person import is_same_person
 from memadmin.retention import audit_events
 from memadmin.retention.models import LegalHold
+from sessions_app import registry
 from sessions_app.models import SessionRecord, Subject
 from sessions_app.services.subjects import merge_target
 
@@ -47,12 +48,18 @@ class NotSecondPerson(HoldError):
         super().__init__("You requested this release yourself. Another person has to approve it.")
 
 
+class NothingToHold(HoldError):
+    def __init__(self) -> None:
+        super().__init__("The data of this subject was erased: nothing is left to hold. No hold was placed.")
+
+
 def place_hold(
     covers: Subject | SessionRecord | str, *, reason: str, owner: User, review_on: date, by: User
 ) -> LegalHold:
     """A hold on a subject, a session, or all sessions with a label; in force when the transaction commits.
 
-    Waits for deletions in flight, and raises DeletionUnderWay if they take too long.
+    Waits for deletions in flight, and raises DeletionUnderWay if they take too long, and NothingToHold for an erased
+    subject.
     """
     hold = LegalHold(reason=reason, owner=owner, review_on=review_on, placed_by=by)
     if isinstance(covers, Subject):
@@ -85,6 +92,10 @@ def waiting_for_deletions() -> Iterator[None]:
     except OperationalError as problem:
         if isinstance(problem.__cause__, LockNotAvailable):
             raise DeletionUnderWay from problem
+        raise
+    except DatabaseError as problem:
+        if getattr(problem.__cause__, "sqlstate", None) == registry.ERASED:
+            raise NothingToHold from problem
         raise
 
 

@@ -74,7 +74,7 @@ def place(request: OperatorRequest) -> HttpResponse:
             review_on=values["review_on"],
             by=request.user,
         )
-    except services.DeletionUnderWay as problem:
+    except services.HoldError as problem:
         return list_page(request, form, problem=str(problem), status=409)
     messages.success(request, f"{hold} is in force.")
     return redirect(hold)
