@@ -6,7 +6,7 @@ from django.utils.timezone import now
 from procrastinate.contrib.django import app
 
 from memadmin.erasure.access_copy import jobs as access_copy_jobs
-from memadmin.erasure.reminders import send_reminders
+from memadmin.erasure.reminders import send_alerts, send_reminders
 from memadmin.web.periodic import is_stale
 
 __all__ = ["access_copy_jobs", "remind_of_requests"]
@@ -15,6 +15,7 @@ __all__ = ["access_copy_jobs", "remind_of_requests"]
 @app.periodic(cron="*/10 * * * *")
 @app.task(queueing_lock="remind_of_requests", lock="remind_of_requests")
 def remind_of_requests(timestamp: int) -> None:
-    """Sends reminders of requests that are due soon."""
+    """Sends reminders of requests that are due soon, and alerts about those that stand still."""
     if not is_stale(timestamp):
         send_reminders(now().date())
+        send_alerts()

@@ -1,16 +1,21 @@
-"""Reminders of due dates: after 50, 75 and 90 % of the time."""
+"""Reminders of due dates, after 50, 75 and 90 % of the time, and alerts about cases that stand still."""
 
 from __future__ import annotations
 
 from datetime import date
 
 from django.db import transaction
+from django.db.models import Max
 
 from memadmin import audit
 from memadmin.erasure import audit_events
 from memadmin.erasure.deadlines import reminder_due
 from memadmin.erasure.mails import mail_handlers
 from memadmin.erasure.models import RequestNote, SubjectRequest
+from memadmin.runs.models import Run
+
+PARKED = (Run.State.STOPPED, Run.State.FAILED)
+"""States of a run that does not continue before a person decides."""
 
 
 def send_reminders(today: date) -> int:
@@ -42,4 +47,27 @@ def send_reminder(number: int, today: date) -> bool:
     )
     request.note(RequestNote.Code.REMINDED)
     SubjectRequest.objects.filter(pk=request.pk).update(reminded=percent)
+    return True
+
+
+def send_alerts() -> int:
+    """Tells those who handle requests about each run that has stopped or failed, once, and returns how many."""
+    parked = SubjectRequest.objects.open().filter(run__state__in=PARKED)
+    return sum(send_alert(number) for number in parked.values_list("pk", flat=True))
+
+
+@transaction.atomic
+def send_alert(number: int) -> bool:
+    parked = SubjectRequest.objects.open().filter(pk=number, run__state__in=PARKED)
+    request = parked.select_related("run").select_for_update(skip_locked=True, of=("self",)).first()
+    if request is None or request.run is None:
+        return False
+    # A run that was resumed, and stopped again, has a newer entry in its log.
+    stopped_at = request.run.log.aggregate(at=Max("at"))["at"]
+    if stopped_at and request.notes.filter(code=RequestNote.Code.ALERTED, at__gte=stopped_at).exists():
+        return False
+    sentence = f"{request} ({request.get_kind_display()}) stands still and needs a decision. Its page says why:"
+    if not mail_handlers(request, title=f"{request} stands still", sentence=sentence):
+        return False
+    request.note(RequestNote.Code.ALERTED)
     return True

@@ -202,6 +202,7 @@ class RequestNote(models.Model):
         APPROVED = "approved", "Approved"
         EXTENDED = "extended", "Time extended"
         REMINDED = "reminded", "Reminder sent"
+        ALERTED = "alerted", "Alert sent"
         CANCELLED = "cancelled", "Cancelled"
         REFUSED = "refused", "Refused"
         STARTED = "started", "Started"

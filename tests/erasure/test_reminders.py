@@ -1,0 +1,85 @@
+"""Mails about requests: reminders of due dates, and alerts about cases that stand still."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core import mail
+from django.utils.timezone import now
+
+from memadmin.erasure.models import RequestNote, SubjectRequest
+from memadmin.erasure.reminders import send_alerts, send_reminders
+from memadmin.runs.engine import take
+from memadmin.runs.models import Run
+from memadmin.runs.services import resume_run
+from tests.builders import make_subject
+from tests.erasure.builders import approved, make_request
+from tests.people import person
+
+TO = ["officers@tea.example"]
+
+
+@pytest.fixture
+def officer(db: None, settings: Any) -> User:
+    settings.MAIL_SERVER, settings.NOTICES_TO = {"EMAIL_HOST": "mail"}, TO
+    return person("compliance")
+
+
+def test_a_reminder_is_sent_once_and_has_no_personal_data(officer: User) -> None:
+    request = make_request(make_subject("ada"), by=officer)
+    today, days = now().date(), (request.due_on - request.received_on).days
+    assert send_reminders(today) == 0
+    for share, left in ((0.5, days // 2), (0.75, days // 4), (0.9, days // 10)):
+        day = request.due_on - timedelta(days=left)
+        assert send_reminders(day) == 1, share
+        assert send_reminders(day) == 0
+    assert send_reminders(request.due_on + timedelta(days=3)) == 0
+    assert [message.to for message in mail.outbox] == [TO] * 3
+    assert all("ada" not in message.body + message.subject for message in mail.outbox)
+    assert f"{days // 10} days left" in mail.outbox[-1].body
+    assert request.notes.filter(code=RequestNote.Code.REMINDED).count() == 3
+
+
+def test_what_a_mail_server_refuses_is_sent_later_and_stops_no_other(
+    officer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = [make_request(make_subject(key), by=officer) for key in ("ada", "bob")]
+    day = max(request.due_on for request in requests)
+    send, refusals = mail.EmailMessage.send, iter([True, False, False])
+
+    def refuse_once(message: mail.EmailMessage, *args: Any, **named: Any) -> int:
+        if next(refusals):
+            raise ConnectionRefusedError
+        return send(message, *args, **named)
+
+    monkeypatch.setattr(mail.EmailMessage, "send", refuse_once)
+    assert send_reminders(day) == 1
+    assert send_reminders(day) == 1
+    assert sorted(SubjectRequest.objects.values_list("reminded", flat=True)) == [90, 90]
+
+
+def test_a_run_that_waits_for_a_person_is_told_once_and_again_when_it_stops_again(officer: User) -> None:
+    request = approved(make_subject("ada"), by=officer, second=person("compliance", "reviewer"))
+    assert send_alerts() == 0
+    stop(request)
+    assert [send_alerts(), send_alerts()] == [1, 0]
+    assert "stands still" in mail.outbox[0].subject
+    assert "ada" not in mail.outbox[0].body + mail.outbox[0].subject
+    assert request.run is not None
+    resume_run(request.run, by=officer)
+    assert send_alerts() == 0
+    stop(request)
+    assert [send_alerts(), send_alerts()] == [1, 0]
+    assert request.notes.filter(code=RequestNote.Code.ALERTED).count() == 2
+
+
+def stop(request: SubjectRequest) -> None:
+    assert request.run is not None
+    Run.objects.filter(pk=request.run.pk).update(retry_at=None)
+    lease = take(request.run.pk)
+    assert lease is not None
+    lease.stop("A person has to decide.")
+    request.run.refresh_from_db()
