@@ -18,6 +18,7 @@ from memadmin import audit
 from memadmin.audit.log.types import known
 from memadmin.erasure.access_copy import files
 from memadmin.erasure.access_copy.records import READING
+from memadmin.erasure.data_map.services import change_record
 from memadmin.erasure.models import AccessCopy
 from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Review, Signal
 from sessions_app import audit_events
@@ -80,9 +81,14 @@ def test_everything_about_the_person_and_nothing_about_others(officer: User, key
     audit.record_alone(audit_events.SESSION_VIEWED, by=reader, target=of_bob, subject=bob.pk, reason_code="legal")
     audit.record_alone(audit_events.SESSIONS_LISTED, by=reader, shown=[of_ada.pk, of_bob.pk])
 
+    values = {name: f"our {name}" for name in ("controller", "contact", "purpose", "recipients", "third_countries")}
+    change_record({**values, "subjects": "customers", "security": "locks"}, by=officer, seen=None)
+
     archive = opened(built_copy(ada, by=officer))
 
     assert archive.testzip() is None
+    assert json_in(archive, "about.json")["processing"] == values
+    assert all(value in archive.read("index.html").decode() for value in values.values())
     text = all_text(archive)
     for own in ("你好 🙂", "look_up_order", "Grüße-Straße 5", "my sealed words", "Ada likes tea.", "Ada likes milk."):
         assert own in text

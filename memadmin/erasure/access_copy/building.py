@@ -27,6 +27,7 @@ from memadmin.erasure.access_copy.exclusions import NotIncluded
 from memadmin.erasure.access_copy.keys import unwrapped
 from memadmin.erasure.access_copy.records import LISTINGS, Staff, person, session_row, sessions
 from memadmin.erasure.access_copy.sealed_files import plain_size, unsealed
+from memadmin.erasure.data_map.models import ProcessingRecord
 from memadmin.erasure.models import AccessCopy, RequestNote
 from memadmin.erasure.scope import SubjectScope, scope_of
 from memadmin.runs import engine
@@ -48,6 +49,8 @@ DISK_FULL = (
 )
 
 SESSIONS_AT_ONCE = 50
+
+PROCESSING_FACTS = ("controller", "contact", "purpose", "recipients", "third_countries")
 
 
 def work(lease: Lease) -> None:
@@ -237,6 +240,7 @@ def members(run: Run, copy: AccessCopy, scope: SubjectScope) -> Iterator[Member]
         "request": str(copy.request),
         "made_at": now(),
         "legal_basis": "GDPR article 15",
+        "processing": processing_facts(),
         "not_included": [
             {"reason": left["sentence"], "place": left["place"], "count": left["count"]}
             for left in not_included(run, copy)
@@ -261,6 +265,12 @@ def members(run: Run, copy: AccessCopy, scope: SubjectScope) -> Iterator[Member]
             head, foot = (text.encode() for text in session_frame(number))
             parts = framed(head, unsealed(as_page, file_key), foot)
             yield f"sessions/{number}.html", len(head) + plain_size(as_page) + len(foot), parts
+
+
+def processing_facts() -> dict[str, str]:
+    """What GDPR article 15 (1) asks for besides the data, as the record of processing has it. One query."""
+    record = ProcessingRecord.objects.only(*PROCESSING_FACTS).first()
+    return {name: getattr(record, name) for name in PROCESSING_FACTS} if record else {}
 
 
 def text_member(name: str, parts: Iterator[str]) -> Member:
@@ -301,6 +311,7 @@ def overview(
 ) -> Iterator[str]:
     context = {
         "about": about | {"not_included": not_included(run, copy)},
+        "facts": writing.shown(about["processing"]),
         "person": writing.shown(person(scope)),
         "listings": LISTINGS,
     }
