@@ -8,6 +8,7 @@ from typing import Any
 
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Q, QuerySet
 
 from memadmin.accounts.models import ContentGrant, GrantedSession
@@ -178,9 +179,11 @@ class AuditDetails(RowStep):
     after = ("identity",)
 
     def rows(self, scope: SubjectScope) -> QuerySet[AuditDetail]:
-        about = Q(event__subject_ref__in=scope.group) | Q(event__object_ref__in=scope.records().values("id"))
-        # One change of many rows has one event, which lists their subjects. Its details go as a whole.
-        about |= Q(event__shown__overlap=scope.group) & ~Q(event__shown=[])
+        sessions = scope.records().values("id")
+        about = Q(event__subject_ref__in=scope.group) | Q(event__object_ref__in=sessions)
+        # One change of many rows has one event, which lists them and their subjects. Its details go as a whole.
+        listed = Q(event__shown__overlap=scope.group) | Q(event__shown__overlap=ArraySubquery(sessions))
+        about |= listed & ~Q(event__shown=[])
         # What happens to the case itself has no personal data, and goes on being recorded.
         return AuditDetail.objects.filter(about).exclude(event__object_kind="erasure.subjectrequest")
 
