@@ -45,7 +45,12 @@ def exceptions_of(request: SubjectRequest) -> list[dict[str, Any]]:
 
 def scan_holder(place: str) -> str:
     """Name in receipts of a place at which a scan has found something, such as `scan/agent_messages.message_data`."""
-    return "scan/" + re.sub("[^A-Za-z0-9_.-]", "_", place)[:64]
+    return "scan/" + place_name(place)
+
+
+def place_name(place: str) -> str:
+    """Name of a table or store in the form that receipts have."""
+    return re.sub("[^A-Za-z0-9_.-]", "_", place)[:64]
 
 
 def outcome_of(request: SubjectRequest) -> SubjectRequest.State:
@@ -77,7 +82,7 @@ def payload_of(request: SubjectRequest) -> dict[str, Any]:
         "held": {step.holder: step.held for step in steps if step.held},
         "exceptions": exceptions_of(request),
         "out_of_reach": [
-            {"code": row["code"], "place": row["place"] or "anywhere", "until": row["until"] or None}
+            {"code": row["code"], "place": place_name(row["place"]) or "anywhere", "until": row["until"] or None}
             for row in out_of_reach
         ],
         "scans": [{"at": scan["at"], "rows_read": scan["rows"], "found": scan["found"]} for scan in request.scans],

@@ -16,6 +16,7 @@ class Left(models.TextChoices):
     LEFT_OUT = "left_out", "The store did not respond; a person decided to end without it."
     STORE_REMOVED = "store_removed", "The store was disconnected: its sessions cannot be reached."
     OTHERS_TEXT = "others_text", "The person is named in sessions of other subjects."
+    NOT_SEARCHED = "not_searched", "Some of it could not be read, so the scan did not search it."
     STILL_FOUND = "still_found", "The last scan found the person's ids in data that no step erases."
 
 
@@ -26,6 +27,7 @@ class OutOfReach(models.TextChoices):
     SAVED_RUN_STATES = "saved_run_states", "Run states that the agents' programs saved contain whole conversations."
     COMPACTION = "compaction", "Compacted history at the model provider holds text that only the provider can open."
     NOT_VACUUMED = "not_vacuumed", "Deleted rows stay in the files of these tables until PostgreSQL's next vacuum."
+    NOT_SEARCHED = "not_searched", "Columns that memadmin's worker may not read were not searched."
     PROVIDER = "provider", "Conversations at the model provider cannot be reached without its key."
     LOGS = (
         "logs",

@@ -26,6 +26,7 @@ REACH_SYMBOLS = {
     OutOfReach.COMPACTION: "cloud",
     OutOfReach.PROVIDER: "cloud",
     OutOfReach.LOGS: "server",
+    OutOfReach.NOT_SEARCHED: "eye-off",
 }
 
 ANYWHERE = "anywhere"

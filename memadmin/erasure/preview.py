@@ -11,6 +11,7 @@ from django.conf import settings
 from django.utils.timezone import now
 
 from memadmin.erasure.exceptions import OutOfReach
+from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.steps import STEPS, step_named
 from memadmin.erasure.steps.base import Counted
@@ -99,12 +100,20 @@ def group_ids(subject: Subject) -> list[str]:
 def out_of_reach(scope: SubjectScope) -> list[dict[str, Any]]:
     """Copies that no step reaches. One query."""
     until = (now() + timedelta(days=settings.BACKUP_DAYS)).date().isoformat()
-    rows: list[dict[str, Any]] = [{"code": OutOfReach.BACKUPS.value, "place": "", "count": 0, "until": until}]
+    rows = [out_of_reach_row(OutOfReach.BACKUPS, until=until)]
     compacted = SessionFinding.objects.filter(record_id__in=scope.records().values("id"), kind="compaction").count()
     if compacted:
-        rows.append({"code": OutOfReach.COMPACTION.value, "place": "", "count": compacted, "until": ""})
-    rows += [
-        {"code": code.value, "place": "", "count": 0, "until": ""}
-        for code in (OutOfReach.SAVED_RUN_STATES, OutOfReach.LOGS)
-    ]
-    return rows
+        rows.append(out_of_reach_row(OutOfReach.COMPACTION, count=compacted))
+    return [*rows, out_of_reach_row(OutOfReach.SAVED_RUN_STATES), out_of_reach_row(OutOfReach.LOGS)]
+
+
+def out_of_reach_row(code: OutOfReach, *, place: str = "", count: int = 0, until: str = "") -> dict[str, Any]:
+    """A copy that no step reaches, as previews keep it; `until` is the last day on which it is there."""
+    return {"code": code.value, "place": place, "count": count, "until": until}
+
+
+def replace_out_of_reach(request: SubjectRequest, code: OutOfReach, rows: list[dict[str, Any]]) -> None:
+    """Replaces the rows of one code in the preview of a case whose row the caller has locked."""
+    others = [row for row in request.preview.get("out_of_reach", []) if row["code"] != code]
+    request.preview = {**request.preview, "out_of_reach": [*others, *rows]}
+    request.save(update_fields=["preview"])

@@ -349,7 +349,7 @@ def comment(request: SubjectRequest, *, text: str, by: User) -> SubjectRequest:
 @transaction.atomic
 def leave_out(request: SubjectRequest, step: ErasureStep, *, note: str, by: User) -> SubjectRequest:
     """Ends a step that waits for a store, by decision; the receipt names it. Raises WrongState."""
-    request = locked(request, State.RUNNING, by=by)
+    request = locked(request, State.RUNNING, State.SCANNING, by=by)
     waiting = ErasureStep.objects.filter(pk=step.pk, request=request, state=ErasureStep.State.WAITING)
     if not waiting.update(state=ErasureStep.State.LEFT_OUT, cursor="", ended_at=Now(), changed_at=Now()):
         raise WrongState(request)

@@ -9,6 +9,7 @@ from psycopg import sql
 
 from memadmin.erasure.exceptions import OutOfReach
 from memadmin.erasure.models import ErasureStep, SubjectRequest
+from memadmin.erasure.preview import out_of_reach_row, replace_out_of_reach
 from memadmin.erasure.scan.sessions import stores_here
 from memadmin.runs.engine import Lease
 from sessions_app.stores.sqlalchemy.postgres import table_identifier
@@ -54,6 +55,8 @@ def vacuum_touched(lease: Lease, request: SubjectRequest) -> None:
     """
     done = list(lease.run.cursor.get(KEY, []))
     left = [table for table in touched_tables(request) if table not in done]
+    if KEY in lease.run.cursor and not left:
+        return
     skipped = []
     for table in left:
         # Vacuum cannot run in a transaction; then it is left to autovacuum, too.
@@ -63,11 +66,8 @@ def vacuum_touched(lease: Lease, request: SubjectRequest) -> None:
     with lease.chunk() as run:
         run.cursor = {**run.cursor, KEY: [*done, *left]}
         locked = SubjectRequest.objects.select_for_update().get(pk=request.pk)
-        rows = [row for row in locked.preview.get("out_of_reach", []) if row["code"] != OutOfReach.NOT_VACUUMED]
-        if skipped:
-            rows.append({"code": OutOfReach.NOT_VACUUMED.value, "place": "", "count": len(skipped), "until": ""})
-        preview = {**locked.preview, "out_of_reach": rows}
-        SubjectRequest.objects.filter(pk=request.pk).update(preview=preview)
+        rows = [out_of_reach_row(OutOfReach.NOT_VACUUMED, count=len(skipped))] if skipped else []
+        replace_out_of_reach(locked, OutOfReach.NOT_VACUUMED, rows)
     request.refresh_from_db()
 
 

@@ -14,10 +14,12 @@ from memadmin.erasure import audit_events, closing, locators, scan
 from memadmin.erasure.mails import mail_handlers
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.preview import Preview, group_ids, preview_erasure
+from memadmin.erasure.scan.progress import CLEAN
 from memadmin.erasure.scan.progress import KEY as SCAN_PROGRESS
 from memadmin.erasure.scan.sessions import erase_strays
 from memadmin.erasure.scope import SubjectScope, scope_of
 from memadmin.erasure.steps import STEPS, step_named
+from memadmin.erasure.steps.away import stop_waiting, wait_for_store
 from memadmin.erasure.steps.left_over import left_over
 from memadmin.erasure.suppression.entering import enter, note_entry
 from memadmin.erasure.suppression.ledger import LedgerError
@@ -36,8 +38,8 @@ State, StepState = SubjectRequest.State, ErasureStep.State
 RETRY_STORE = timedelta(minutes=5)
 RETRY_BUSY = timedelta(seconds=10)
 
-ALERT, CLEAN = "alert", "clean"
-"""Keys of the run's cursor: a mail that is to be sent; the number of scans when one found nothing more to erase."""
+ALERT = "alert"
+"""Key of the run's cursor: a mail that is to be sent."""
 
 MOST_SCANS = 5
 """Scans in one turn that find something to erase."""
@@ -54,16 +56,17 @@ def work(lease: Lease) -> None:
     texts, keys = locators.unseal(request.locators), locators.unseal_keys(request.locators)
     scope = scope_of(request.subject, texts, keys)
     send_alert(lease, request)
+    stop_waiting(lease, request)
     if CLEAN not in lease.run.cursor:
         erase_and_scan(lease, request, scope)
-    closing.issue_receipt(lease, request)
-    if request.state == State.RUNNING:
-        enter_second_scan(lease, request)
     clean = lease.run.cursor[CLEAN]
-    rest = datetime.fromisoformat(request.scans[clean - 1]["at"]) + settings.RESCAN_AFTER - now()
-    if rest > timedelta(0):
-        raise Wait("Erased. The second scan looks for what agents wrote afterwards.", retry_after=rest)
     if len(request.scans) == clean:
+        closing.issue_receipt(lease, request)
+        if request.state == State.RUNNING:
+            enter_second_scan(lease, request)
+        rest = datetime.fromisoformat(request.scans[clean - 1]["at"]) + settings.RESCAN_AFTER - now()
+        if rest > timedelta(0):
+            raise Wait("Erased. The second scan looks for what agents wrote afterwards.", retry_after=rest)
         scan.scan(lease, request, scope)
     if scan.last_erasable(request):
         reopen(lease, request)
@@ -89,8 +92,6 @@ def erase_and_scan(lease: Lease, request: SubjectRequest, scope: SubjectScope) -
             erase_until_nothing_is_left(lease, request, scope)
             vacuum_touched(lease, request)
         if not scan.scan(lease, request, scope):
-            with lease.chunk() as run:
-                run.cursor = {**run.cursor, CLEAN: len(request.scans)}
             return
     raise Wait("Agents keep writing to a store without a fence. The erasure continues.", retry_after=RETRY_STORE)
 
@@ -279,16 +280,19 @@ def run_step(lease: Lease, request: SubjectRequest, row: ErasureStep, scope: Sub
 
 
 def open_again(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> bool:
-    """Opens the steps at which there are rows that no hold keeps, and those that follow; whether there are any."""
+    """Opens the steps at which there are rows that no hold keeps; whether there are any. Raises Wait."""
     scope.look_again()
     again = set()
     for row in ErasureStep.objects.filter(request=request, state=StepState.DONE):
-        if left_over(scope, row):
-            again.add(row.pk)
+        try:
+            if left_over(scope, row):
+                again.add(row.pk)
+        except StoreUnavailable as problem:
+            raise wait_for_store(lease, request, row.place, retry_after=RETRY_STORE) from problem
     if again:
         with lease.chunk():
             ErasureStep.objects.filter(pk__in=again).update(
-                state=StepState.TO_DO, cursor="", held=0, exceptions={}, changed_at=Now()
+                state=StepState.TO_DO, cursor="", held=0, exceptions={}, ended_at=None, changed_at=Now()
             )
     return bool(again)
 

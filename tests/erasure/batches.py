@@ -13,6 +13,7 @@ from memadmin.erasure.models import RequestBatch, SubjectRequest
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from sessions_app.models import Subject, SubjectAlias
+from tests.erasure.builders import waits_for_log
 
 
 def csv_of(*lines: str) -> bytes:
@@ -54,11 +55,11 @@ def work_off_batch(batch: RequestBatch) -> Run:
     """Works on the batch until every case is scanned and has its receipt, or waits for something else than the log."""
     assert batch.run is not None, "it is approved"
     run = carry_on(batch.run)
-    Sequencer().step(is_last=True)
-    waiting = Run.objects.filter(state=Run.State.WAITING)
-    waiting.filter(cursor__has_key="event").update(retry_at=None)
-    waiting.filter(pk=run.pk).update(retry_at=None)
-    run = carry_on(run)
+    cases = Run.objects.filter(subject_request__batch_lines__batch=batch)
+    while receipts := [case.pk for case in cases.all() if waits_for_log(case)]:
+        Sequencer().step(is_last=True)
+        Run.objects.filter(pk__in=[run.pk, *receipts]).update(retry_at=None)
+        run = carry_on(run)
     batch.refresh_from_db()
     return run
 

@@ -42,9 +42,13 @@ def work_off(request: SubjectRequest) -> Run:
     """Works on the erasure until it is scanned and has its receipt, or waits for something else than the log."""
     assert request.run is not None, "it is approved"
     run = carry_on(request.run)
-    if run.cursor.get("event"):
+    while waits_for_log(run):
         Sequencer().step(is_last=True)
-        Run.objects.filter(pk=run.pk, state=Run.State.WAITING).update(retry_at=None)
+        Run.objects.filter(pk=run.pk).update(retry_at=None)
         run = carry_on(run)
     request.refresh_from_db()
     return run
+
+
+def waits_for_log(run: Run) -> bool:
+    return run.state == Run.State.WAITING and run.reason.startswith("The receipt cannot be issued yet.")

@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from memadmin.erasure.scan.progress import KEY as SCAN_PROGRESS
 from memadmin.runs import engine
 from memadmin.runs.models import Run
 from tests.forks import use_database
 
-ITS_END = -1
+PLACES = 10
+"""A scan commits after each of its places: around one of so many a process is killed."""
 
 
 def main(database: str, data_dir: Path, ledger: Path, run_id: int, point: int) -> None:
@@ -35,6 +37,10 @@ def main(database: str, data_dir: Path, ledger: Path, run_id: int, point: int) -
 
     @contextmanager
     def watched_chunk(lease: engine.Lease) -> Iterator[Run]:
+        if len(lease.run.cursor.get(SCAN_PROGRESS, {}).get("done", ())) % PLACES:
+            with chunk(lease) as run:
+                yield run
+            return
         pass_point()
         with chunk(lease) as run:
             yield run

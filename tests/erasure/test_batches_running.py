@@ -76,7 +76,6 @@ def with_session(key: str, *, by: User) -> str:
     return key
 
 
-@pytest.mark.skip(reason="NOT PROVED: fails: the scan finds an id in details of changes of many rows")
 @pytest.mark.slow
 def test_many_subjects_of_which_some_wait_for_a_store(
     agent_tables: None, tmp_path: Path, officer: User, second: User
@@ -118,7 +117,6 @@ def test_many_subjects_of_which_some_wait_for_a_store(
     agent.close()
 
 
-@pytest.mark.skip(reason="NOT PROVED: needs more kills since the literal scan was merged")
 @pytest.mark.slow
 def test_killed_again_and_again_it_does_nothing_twice(
     agent_tables: None, tmp_path: Path, settings: object, officer: User, second: User

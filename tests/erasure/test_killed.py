@@ -54,7 +54,6 @@ def kill_at(point: int, request: SubjectRequest, ledger: Path) -> bool:
     return worker.exitcode == -signal.SIGKILL
 
 
-@pytest.mark.skip(reason="NOT PROVED: passed before the literal scan was merged; since then it has to be adapted")
 @pytest.mark.slow
 def test_killed_at_every_point_it_is_finished_with_exact_counts(
     agent_tables: None, tmp_path: Path, settings: Any

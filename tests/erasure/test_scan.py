@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import itertools
 import json
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.core import mail
 from django.db import connection
-from django.test import override_settings
 
 from memadmin.audit.models import AuditEvent
 from memadmin.erasure import vacuum
@@ -27,6 +25,7 @@ from sessions_app.services.sessions import attach_sessions
 from sessions_app.services.store_config import declare_store
 from tests.agents import add_items, attach_main_store, attached_store, run_sql, value_of
 from tests.builders import make_subject
+from tests.erasure import faults
 from tests.erasure.builders import approved, work_off
 from tests.mails import words_of_mail
 from tests.people import person
@@ -76,8 +75,8 @@ def carry_on(request: SubjectRequest) -> SubjectRequest:
 
 
 def a_day_later(request: SubjectRequest) -> SubjectRequest:
-    with override_settings(RESCAN_AFTER=timedelta(0)):
-        return carry_on(request)
+    faults.a_day_later(request)
+    return carry_on(request)
 
 
 def add_behind_the_fence(session_id: str, text: str) -> None:
@@ -189,7 +188,7 @@ def test_the_scan_waits_for_a_store_that_is_away(
     request = erase(subject, officer, second)
 
     assert (request.state, request.scans) == (State.RUNNING, [])
-    assert run_of(request).reason == "The store files does not respond: the scan waits for it."
+    assert run_of(request).reason == "The store files does not respond."
     assert "table agent_messages" in run_of(request).cursor["scan"]["done"]
 
     (tmp_path / "away").rename(folder)
@@ -310,7 +309,7 @@ def test_what_may_not_be_read_is_said(db: None) -> None:
     finally:
         run_sql("RESET ROLE")
     assert places(result) == {"half_open.open_text": 1}
-    assert result.unreachable == ["half_open"]
+    assert result.hidden == ["half_open"]
 
 
 def test_files_are_searched_across_pieces(

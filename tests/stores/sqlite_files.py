@@ -25,12 +25,12 @@ class SqliteAgent(SdkAgent):
     session_class: Any = SQLiteSession
     tables: ClassVar[dict[str, str]] = {}
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = "files") -> None:
         self.path = folder / "agents.db"
         self.sessions: dict[str, Any] = {}
         self.session("first")
         self.read("first")
-        self.store = declare_store("files", kind=self.kind, options={"path": str(self.path)}, **cast(Any, self.tables))
+        self.store = declare_store(name, kind=self.kind, options={"path": str(self.path)}, **cast(Any, self.tables))
         attach_store(self.store)
 
     def session(self, session_id: str) -> Any:

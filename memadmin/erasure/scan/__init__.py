@@ -16,14 +16,17 @@ from django.utils.timezone import now
 from memadmin import audit
 from memadmin.audit.transparency.canonical import utc
 from memadmin.erasure import audit_events
+from memadmin.erasure.exceptions import Left, OutOfReach
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
+from memadmin.erasure.preview import out_of_reach_row, replace_out_of_reach
 from memadmin.erasure.scan import files, sessions, tables
-from memadmin.erasure.scan.progress import KEY, Progress, RunProgress
+from memadmin.erasure.scan.progress import CLEAN, KEY, Progress, RunProgress
 from memadmin.erasure.scan.variants import Finder
 from memadmin.erasure.scope import SubjectScope
+from memadmin.erasure.steps.away import wait_for_store
 from memadmin.erasure.steps.left_over import left_over
 from memadmin.runs.engine import Lease, Wait
-from sessions_app.stores.base import SessionBusy
+from sessions_app.stores.base import SessionBusy, StoreUnavailable
 
 RETRY_STORE = timedelta(minutes=5)
 RETRY_BUSY = timedelta(seconds=10)
@@ -36,12 +39,12 @@ class ScanResult:
     rows: int
     places: list[dict[str, Any]]
     """Place, code of `Left`, and number of rows found; the code is empty where a new round erases them."""
-    unreachable: list[str]
-    """Places that could not be read, or not all of them."""
+    hidden: list[str]
+    """Tables of which this role may not read every column."""
 
     @property
     def found(self) -> int:
-        return sum(row["found"] for row in self.places)
+        return sum(row["found"] for row in self.places if row["code"] != Left.NOT_SEARCHED)
 
     @property
     def erasable(self) -> int:
@@ -56,7 +59,7 @@ def scan(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> int:
     """
     progress = RunProgress(lease)
     recount(lease, request, scope, progress)
-    search(scope, progress, left_out=sessions.left_out_of(request))
+    search(lease, request, scope, progress)
     result = result_of(progress)
     with lease.chunk() as run:
         locked = SubjectRequest.objects.select_for_update().get(pk=request.pk)
@@ -72,10 +75,13 @@ def scan(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> int:
             "rows": result.rows,
             "found": result.found,
             "places": result.places,
-            "unreachable": result.unreachable,
         }
+        hidden = [out_of_reach_row(OutOfReach.NOT_SEARCHED, place=name) for name in result.hidden]
+        replace_out_of_reach(locked, OutOfReach.NOT_SEARCHED, hidden)
         SubjectRequest.objects.filter(pk=locked.pk).update(scans=[*locked.scans, entry])
         run.cursor = {key: value for key, value in run.cursor.items() if key != KEY}
+        if not result.erasable:
+            run.cursor.setdefault(CLEAN, len(locked.scans) + 1)
     request.refresh_from_db()
     return result.erasable
 
@@ -97,7 +103,7 @@ def scan_texts(texts: Collection[str], *, keep: Callable[[], object] = lambda: N
     return result_of(progress)
 
 
-def search(scope: SubjectScope, progress: Progress, *, left_out: Collection[str]) -> None:
+def search(lease: Lease, request: SubjectRequest, scope: SubjectScope, progress: Progress) -> None:
     finder = Finder(scope.texts)
     if not finder:
         return
@@ -106,11 +112,11 @@ def search(scope: SubjectScope, progress: Progress, *, left_out: Collection[str]
         tables.search_tables(finder, progress, own_subjects=scope.group, agents=agents)
     except tables.TableLocked as locked:
         raise Wait(str(locked), retry_after=RETRY_BUSY) from locked
-    away = sessions.search_stores(scope, finder, progress, left_out=left_out)
+    away = sessions.search_stores(scope, finder, progress, left_out=sessions.left_out_of(request))
     files.search_files(finder, progress, later=away)
     for name, problem in away.items():
         retry_after = RETRY_BUSY if isinstance(problem, SessionBusy) else RETRY_STORE
-        raise Wait(f"The store {name} does not respond: the scan waits for it.", retry_after=retry_after)
+        raise wait_for_store(lease, request, name, retry_after=retry_after)
 
 
 def recount(lease: Lease, request: SubjectRequest, scope: SubjectScope, progress: Progress) -> None:
@@ -120,10 +126,13 @@ def recount(lease: Lease, request: SubjectRequest, scope: SubjectScope, progress
         return
     progress.begin(part)
     for row in ErasureStep.objects.filter(request=request, state=ErasureStep.State.DONE):
-        progress.found(row.place or row.name, count=left_over(scope, row))
+        try:
+            progress.found(row.place or row.name, count=left_over(scope, row))
+        except StoreUnavailable as problem:
+            raise wait_for_store(lease, request, row.place, retry_after=RETRY_STORE) from problem
         lease.keep()
     progress.finish(part)
 
 
 def result_of(progress: Progress) -> ScanResult:
-    return ScanResult(progress.rows, progress.state["places"], progress.state["unreachable"])
+    return ScanResult(progress.rows, progress.state["places"], progress.state["hidden"])

@@ -42,7 +42,7 @@ def search_files(finder: Finder, progress: Progress, *, later: Collection[str] =
             except FileNotFoundError:
                 continue
             except OSError:
-                progress.cannot_read(place)
+                progress.found(f"{place}.files", code=Left.NOT_SEARCHED.value)
                 continue
             if is_hit and not is_counted:
                 progress.found(f"{place}.files", code=Left.STILL_FOUND.value)

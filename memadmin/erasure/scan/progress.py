@@ -15,7 +15,8 @@ from memadmin.runs.engine import Lease
 SAVE_SECONDS = 2.0
 """At most so long since the last position that was stored."""
 
-KEY = "scan"
+KEY, CLEAN = "scan", "clean"
+"""Keys of the run's cursor: this progress; the number of scans when one found nothing more to erase."""
 
 
 class Progress:
@@ -23,7 +24,7 @@ class Progress:
 
     def __init__(self, keep: Callable[[], object] = lambda: None) -> None:
         self._keep = keep
-        self.state: dict[str, Any] = {"done": [], "part": "", "at": None, "rows": 0, "places": [], "unreachable": []}
+        self.state: dict[str, Any] = {"done": [], "part": "", "at": None, "rows": 0, "places": [], "hidden": []}
         # What was found since the last position: it is found again if the scan goes on from there.
         self._found: list[tuple[str, str, int]] = []
 
@@ -70,9 +71,10 @@ class Progress:
         ]
         self._found = []
 
-    def cannot_read(self, place: str) -> None:
-        if place not in self.state["unreachable"]:
-            self.state["unreachable"].append(place)
+    def is_hidden(self, place: str) -> None:
+        """Notes a table of which this role may not read every column."""
+        if place not in self.state["hidden"]:
+            self.state["hidden"].append(place)
 
 
 class RunProgress(Progress):

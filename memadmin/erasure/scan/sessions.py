@@ -24,7 +24,6 @@ from memadmin.erasure.scan.progress import Progress
 from memadmin.erasure.scan.tables import OwnSessions
 from memadmin.erasure.scan.variants import Finder
 from memadmin.erasure.scope import SubjectScope
-from memadmin.erasure.steps.sessions import UNCAPPED
 from memadmin.runs.engine import Lease, NeedsDecision
 from memadmin.runs.models import Run
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore
@@ -33,7 +32,8 @@ from sessions_app.registry import MAIN_KIND
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
 from sessions_app.services.re_erasure import erased_record
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Capability, SessionUnreadable, StoreUnavailable
+from sessions_app.stores.base import UNCAPPED, Capability, SessionUnreadable, StoreUnavailable
+from sessions_app.stores.kinds import kind_of
 from sessions_app.stores.sqlalchemy.postgres import table_identifier
 
 PAGE_SESSIONS = 200
@@ -41,10 +41,13 @@ PAGE_SESSIONS = 200
 OIDS = "SELECT to_regclass(%s)::oid, to_regclass(%s)::oid"
 
 FORGOTTEN = """
-SELECT wanted FROM unnest(%s::text[]) AS wanted
-JOIN sessions_app_sessionrecord AS r ON r.store_id = %s AND r.session_id = memadmin_session_digest(%s, wanted)
+SELECT wanted FROM (
+    SELECT wanted, memadmin_session_digest(%s, wanted) AS digest FROM unnest(%s::text[]) AS wanted OFFSET 0
+) AS asked
+JOIN sessions_app_sessionrecord AS r ON r.session_id = asked.digest
 WHERE r.is_forgotten AND r.subject_id = ANY (%s::uuid[])
 """
+"""The digest of an id names the store, too; OFFSET 0 keeps it from being computed for every row."""
 
 
 @dataclass
@@ -74,7 +77,7 @@ class Owners:
     def forgotten(self, session_ids: Sequence[str]) -> set[str]:
         """Those that were the person's, and are known by their digests alone: an agent has written to them again."""
         with connection.cursor() as cursor:
-            cursor.execute(FORGOTTEN, [list(session_ids), self.store.pk, self.store.pk, self.scope.group])
+            cursor.execute(FORGOTTEN, [self.store.pk, list(session_ids), self.scope.group])
             return {session_id for (session_id,) in cursor.fetchall()}
 
     def are_own(self, session_ids: Sequence[str]) -> set[str]:
@@ -125,9 +128,7 @@ def search_stores(
         part = f"store {store.name}"
         if progress.is_done(part):
             continue
-        if store.name in left_out:
-            progress.cannot_read(store.name)
-        else:
+        if store.name not in left_out:
             try:
                 search_store(store, scope, finder, progress, part)
             except StoreUnavailable as problem:
@@ -163,7 +164,9 @@ def search_session(store: SessionStore, session_id: str, finder: Finder, progres
             found += finder.finds(stored.raw)
             progress.keep()
     except SessionUnreadable:
-        progress.cannot_read(store.name)
+        # The files of a local store are searched byte by byte besides.
+        if kind_of(store).watched_field is None:
+            progress.found(store.name, code=Left.NOT_SEARCHED.value)
     progress.found(store.name, code=Left.OTHERS_TEXT.value, count=found)
     return rows
 

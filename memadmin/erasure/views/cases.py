@@ -126,7 +126,7 @@ def actions_on(request: OperatorRequest, shown: SubjectRequest) -> dict[str, Any
             initial = {"until": services.latest_due_date(shown)}
             found["extend_form"] = ExtendForm(auto_id="extend-%s", initial=initial)
         found["may_ask"] = is_erasure and shown.state == State.CHECKED
-        found["may_leave_out"] = shown.state == State.RUNNING
+        found["may_leave_out"] = shown.state in (State.RUNNING, State.SCANNING)
     if user.has_perm(APPROVE) and shown.state == State.AWAITING:
         found["approval_form"] = ApprovalForm(auto_id="approval-%s")
         found["send_back_form"] = NoteForm(auto_id="send-back-%s")
