@@ -11,6 +11,7 @@ import psutil
 from django.db import connection
 from psycopg import sql
 
+from memadmin.embedded.server import EmbeddedServer, server_for
 from tests.template_database import _address_of, connect_to
 
 
@@ -25,6 +26,25 @@ def dump() -> bytes:
     """What `pg_dump` writes about the test database."""
     command: list[str | Path] = [programs() / "pg_dump", "--dbname", _address_of(connection.settings_dict["NAME"])]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+
+
+@contextmanager
+def on_another_server(folder: Path, backup: bytes) -> Iterator[EmbeddedServer]:
+    """Within the block this process works on a server of its own, and a database restored there from the backup."""
+    psql, usual, server = programs() / "psql", {**connection.settings_dict}, server_for(folder)
+    connection.close()
+    server.ensure_database("memadmin")
+    reach = ["--host", server.ensure_running().socket_dir, "--username", "postgres", "--dbname", "memadmin"]
+    command = [psql, "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", *reach]
+    subprocess.run(command, check=True, input=backup, stdout=subprocess.DEVNULL)
+    connection.settings_dict |= {"NAME": "memadmin", "DATA_DIR": folder}
+    try:
+        yield server
+    finally:
+        connection.close()
+        connection.settings_dict.clear()
+        connection.settings_dict |= usual
+        server.leave()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,10 +25,12 @@ from tests.agents import attach_main_store, second_connection
 from tests.erasure import stopping
 from tests.erasure.builders import approved, work_off
 from tests.erasure.faults import erased_of, items_of, retry, with_sessions
+from tests.erasure.restoring import dump, on_another_server
 from tests.forks import PROCESSES
 from tests.meanwhile import somebody_else
 from tests.memories.builders import proposed
 from tests.people import person
+from tests.processes import kill
 from tests.runs.conftest import let_the_lease_expire
 
 State = SubjectRequest.State
@@ -73,7 +76,8 @@ class Worker:
 
     def __init__(self, run: Run, number: int, *variants: str) -> None:
         self.places, theirs = PROCESSES.Pipe()
-        args = (theirs, connection.settings_dict["NAME"], ours.DATA_DIR, run.pk, number, variants)
+        data_dir = connection.settings_dict.get("DATA_DIR", ours.DATA_DIR)
+        args = (theirs, connection.settings_dict["NAME"], data_dir, run.pk, number, variants)
         self.process = PROCESSES.Process(target=stopping.main, args=args)
         self.process.start()
         theirs.close()
@@ -185,6 +189,26 @@ def test_its_connection_is_cut_before_and_after_every_commit(
 def terminate(pid: int) -> None:
     with second_connection(autocommit=True) as other:
         other.execute("SELECT pg_terminate_backend(%s, 10000)", [pid])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [1, 3, 12])
+def test_postgresql_is_killed_within_a_transaction(
+    request_of_ada: SubjectRequest, start: Callable[..., Worker], tmp_path: Path, number: int
+) -> None:
+    """The first one, which begins the erasure, one that deletes items, and one of a later step."""
+    with on_another_server(tmp_path, dump()) as server:
+        assert items_of("ada") == 50
+        worker = start(request_of_ada.run, number, "within")
+        connection.close()
+        kill(server.ensure_running().pid)
+        worker.goes_on_to_its_end()
+        server.ensure_running()
+        assert request_of_ada.run is not None
+        let_the_lease_expire(request_of_ada.run)
+        retry(request_of_ada.run)
+        work_off(request_of_ada)
+        finished_once(request_of_ada)
 
 
 # --- two at once ------------------------------------------------------------------------------------------------------
