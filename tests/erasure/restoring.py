@@ -35,7 +35,7 @@ def on_another_server(folder: Path, backup: bytes) -> Iterator[EmbeddedServer]:
     connection.close()
     server.ensure_database("memadmin")
     reach = ["--host", server.ensure_running().socket_dir, "--username", "postgres", "--dbname", "memadmin"]
-    command = [psql, "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", *reach]
+    command: list[str | Path] = [psql, "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", *reach]
     subprocess.run(command, check=True, input=backup, stdout=subprocess.DEVNULL)
     connection.settings_dict |= {"NAME": "memadmin", "DATA_DIR": folder}
     try:

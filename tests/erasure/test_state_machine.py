@@ -256,7 +256,7 @@ def test_whatever_happens_meanwhile_nothing_is_left_and_what_is_held_stays(prepa
 def test_broken_variant_without_the_fence_something_is_stored(prepared: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule sees it, or the erasure cannot end."""
     monkeypatch.setattr(work, "fence_subject", lambda subject: None)
-    with pytest.raises(AssertionError, match="of an erased person|ValueError"):
+    with pytest.raises(AssertionError, match=r"of an erased person|ValueError"):
         try_everything(12)
 
 

@@ -686,6 +686,8 @@ class StoreContract:
 
     def test_an_erased_session_leaves_nothing_but_its_registry_row(self, agent: Agent, backend: Backend) -> None:
         self.a_session_is_erased(agent, backend)
+        self.sessions_are_counted_together(agent, backend)
+        self.whole_sessions_go_together_or_none(agent, backend)
         self.a_step_deletes_the_newest_items_and_reports_how_many_are_left(agent, backend)
         self.a_step_of_all_items_is_the_last_one(agent, backend)
         self.an_erasure_that_ended_between_two_steps_is_continued(agent, backend)
@@ -713,6 +715,28 @@ class StoreContract:
         first = SessionRecord.objects.get(store=agent.store, session_id="gone").erased_at
         assert backend.erase_session("gone") == 0
         assert SessionRecord.objects.get(store=agent.store, session_id="gone").erased_at == first
+
+    # --- several sessions at once -------------------------------------------------------------------------------------
+
+    def sessions_are_counted_together(self, agent: Agent, backend: Backend) -> None:
+        agent.add("three items", *(said(number) for number in range(3)))
+        agent.add("one item", said(0))
+        wanted = {"three items": 3, "nobody": 0, "one item": 1}
+        assert backend.count_each(list(wanted)) == wanted
+        assert backend.count_each([]) == {}
+
+    def whole_sessions_go_together_or_none(self, agent: Agent, backend: Backend) -> None:
+        sizes = {"whole a": 2, "whole b": 1, "whole c": 4}
+        for session_id, size in sizes.items():
+            agent.add(session_id, *(said(number) for number in range(size)))
+        if Capability.ERASE_SESSIONS not in backend.capabilities:
+            assert backend.delete_whole(list(sizes), at_most=5) == {}
+            return
+        gone = backend.delete_whole(list(sizes), at_most=5)
+        assert gone in ({}, {"whole a": 2, "whole b": 1})
+        assert backend.count_each(list(sizes)) == {**sizes, **dict.fromkeys(gone, 0)}
+        marked = SessionRecord.objects.filter(store=agent.store, erased_at__isnull=False)
+        assert set(marked.values_list("session_id", flat=True)) & set(sizes) == set(gone)
 
     # --- erasing in steps ---------------------------------------------------------------------------------------------
 

@@ -373,6 +373,28 @@ class TestErasing:
             elsewhere.rollback()
         assert SessionRecord.objects.get(session_id="gone").erased_at
 
+    def test_whole_sessions_go_in_their_order_as_long_as_they_are_few_enough(
+        self, store: SessionStore, backend: Backend
+    ) -> None:
+        for session_id, size in (("one", 2), ("two", 3), ("three", 9), ("four", 1)):
+            write(store, session_id, [said(number) for number in range(size)])
+        everything = ["one", "nobody", "two", "three", "four"]
+        assert backend.delete_whole(everything, at_most=5) == {"one": 2, "nobody": 0, "two": 3}
+        assert backend.count_each(everything) == {"one": 0, "nobody": 0, "two": 0, "three": 9, "four": 1}
+        assert backend.delete_whole(["three", "four"], at_most=5) == {}
+        marked = SessionRecord.objects.filter(session_id__in=everything, erased_at__isnull=False)
+        assert set(marked.values_list("session_id", flat=True)) == {"one", "nobody", "two"}
+
+    def test_whole_sessions_stay_while_an_agent_holds_one(self, store: SessionStore, backend: Backend) -> None:
+        for session_id in ("free", "in use"):
+            write(store, session_id, [said(0)])
+        with second_connection() as writer:
+            writer.execute(f"SELECT FROM {quoted(store.sessions_table)} WHERE session_id = 'in use' FOR UPDATE")
+            assert backend.delete_whole(["free", "in use"], at_most=5) == {}
+            assert backend.count_each(["free", "in use"]) == {"free": 1, "in use": 1}
+            assert not SessionRecord.objects.filter(session_id="free", erased_at__isnull=False).exists()
+        assert backend.delete_whole(["free", "in use"], at_most=5) == {"free": 1, "in use": 1}
+
     def test_in_a_transaction_of_the_caller_all_goes_or_nothing(
         self, store: SessionStore, backend: Backend, monkeypatch: pytest.MonkeyPatch
     ) -> None:
