@@ -55,6 +55,7 @@ bench:
 	$(PYTHON) -m tests.benchmarks.audit
 	$(PYTHON) -m tests.benchmarks.memories
 	$(PYTHON) -m tests.benchmarks.recall
+	$(PYTHON) -m tests.benchmarks.erasure
 
 # Every page at both widths and in both themes, as pictures in test-results/look/.
 look:

@@ -27,6 +27,7 @@ REACH_SYMBOLS = {
     OutOfReach.PROVIDER: "cloud",
     OutOfReach.LOGS: "server",
     OutOfReach.NOT_SEARCHED: "eye-off",
+    OutOfReach.SHORT_IDS: "eye-off",
 }
 
 ANYWHERE = "anywhere"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Max
+from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.erasure import audit_events
@@ -16,6 +18,12 @@ from memadmin.runs.models import Run
 
 PARKED = (Run.State.STOPPED, Run.State.FAILED)
 """States of a run that does not continue before a person decides."""
+
+MOST_ALERTS = 20
+
+
+class NotSent(Exception):
+    """A mail server has refused a mail."""
 
 
 def send_reminders(today: date) -> int:
@@ -51,9 +59,22 @@ def send_reminder(number: int, today: date) -> bool:
 
 
 def send_alerts() -> int:
-    """Tells those who handle requests about each run that has stopped or failed, once, and returns how many."""
+    """Tells those who handle requests about each run that has stopped or failed, once, and returns how many.
+
+    MOST_ALERTS in a round, and none after one that a mail server refuses: the next round sends the others.
+    """
+    if not settings.MAIL_SERVER:
+        return 0
     parked = SubjectRequest.objects.open().filter(run__state__in=PARKED)
-    return sum(send_alert(number) for number in parked.values_list("pk", flat=True))
+    sent = 0
+    for number in parked.values_list("pk", flat=True):
+        try:
+            sent += send_alert(number)
+        except NotSent:
+            break
+        if sent == MOST_ALERTS:
+            break
+    return sent
 
 
 @transaction.atomic
@@ -66,8 +87,12 @@ def send_alert(number: int) -> bool:
     stopped_at = request.run.log.aggregate(at=Max("at"))["at"]
     if stopped_at and request.notes.filter(code=RequestNote.Code.ALERTED, at__gte=stopped_at).exists():
         return False
+    # Of a batch one case is enough for a day.
+    alerts = RequestNote.objects.filter(code=RequestNote.Code.ALERTED, at__gte=now() - timedelta(days=1))
+    if alerts.filter(request__batch_lines__batch__lines__request=request).exists():
+        return False
     sentence = f"{request} ({request.get_kind_display()}) stands still and needs a decision. Its page says why:"
     if not mail_handlers(request, title=f"{request} stands still", sentence=sentence):
-        return False
+        raise NotSent
     request.note(RequestNote.Code.ALERTED)
     return True

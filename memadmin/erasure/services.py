@@ -128,7 +128,9 @@ def open_request(
         audit.record(audit_events.REQUEST_JOINED, by=by, target=request, subject=subject)
         request.note(Code.JOINED, by=by, text=note)
         if known_as:
-            sealed = locators.seal([*locators.unseal(request.locators), *known_as])
+            sealed = locators.seal(
+                [*locators.unseal(request.locators), *known_as], keys=locators.unseal_keys(request.locators)
+            )
             SubjectRequest.objects.filter(pk=request.pk).update(locators=sealed)
         request.refresh_from_db()
         return request, False

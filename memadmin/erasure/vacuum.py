@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 
 from django.db import Error, connection
 from psycopg import sql
 
 from memadmin.erasure.exceptions import OutOfReach
 from memadmin.erasure.models import ErasureStep, SubjectRequest
-from memadmin.erasure.preview import out_of_reach_row, replace_out_of_reach
+from memadmin.erasure.preview import out_of_reach_row, out_of_reach_rows, replace_out_of_reach
 from memadmin.erasure.scan.sessions import stores_here
 from memadmin.runs.engine import Lease
 from sessions_app.stores.sqlalchemy.postgres import table_identifier
@@ -18,7 +19,8 @@ logger = logging.getLogger(__name__)
 
 KEY = "vacuumed"
 
-TIMEOUT = "10min"
+TIMEOUT = timedelta(minutes=10)
+"""Time that one table may take."""
 
 OF_STEPS = {
     "sessions": ("sessions_app_sessionrecord",),
@@ -53,20 +55,25 @@ def vacuum_touched(lease: Lease, request: SubjectRequest) -> None:
     Tables that the role may not vacuum, and those for which that fails, are noted as out of reach: autovacuum comes to
     them by itself.
     """
-    done = list(lease.run.cursor.get(KEY, []))
-    left = [table for table in touched_tables(request) if table not in done]
-    if KEY in lease.run.cursor and not left:
-        return
-    skipped = []
-    for table in left:
+    if KEY not in lease.run.cursor:
+        note_vacuumed(lease, request, [], skipped=0)
+    for table in touched_tables(request):
+        done = lease.run.cursor[KEY]
+        if table in done:
+            continue
+        lease.extend(TIMEOUT)
         # Vacuum cannot run in a transaction; then it is left to autovacuum, too.
-        if connection.in_atomic_block or not vacuum(table):
-            skipped.append(table)
-        lease.keep()
+        is_vacuumed = not connection.in_atomic_block and vacuum(table)
+        skipped = [row["count"] for row in out_of_reach_rows(request, OutOfReach.NOT_VACUUMED)]
+        note_vacuumed(lease, request, [*done, table], skipped=sum(skipped) + (not is_vacuumed))
+
+
+def note_vacuumed(lease: Lease, request: SubjectRequest, done: list[str], *, skipped: int) -> None:
+    """Saves which tables were handled, and how many of them were not vacuumed."""
     with lease.chunk() as run:
-        run.cursor = {**run.cursor, KEY: [*done, *left]}
+        run.cursor = {**run.cursor, KEY: done}
         locked = SubjectRequest.objects.select_for_update().get(pk=request.pk)
-        rows = [out_of_reach_row(OutOfReach.NOT_VACUUMED, count=len(skipped))] if skipped else []
+        rows = [out_of_reach_row(OutOfReach.NOT_VACUUMED, count=skipped)] if skipped else []
         replace_out_of_reach(locked, OutOfReach.NOT_VACUUMED, rows)
     request.refresh_from_db()
 
@@ -93,7 +100,7 @@ def vacuum(table: str) -> bool:
             row = cursor.fetchone()
             if not row or not row[0]:
                 return False
-            cursor.execute("SELECT set_config('statement_timeout', %s, false)", [TIMEOUT])
+            cursor.execute("SELECT set_config('statement_timeout', %s, false)", [f"{TIMEOUT.total_seconds():.0f}s"])
             try:
                 cursor.execute(sql.SQL("VACUUM {}").format(identifier))
             finally:

@@ -19,7 +19,15 @@ from memadmin.erasure.scan.progress import KEY as SCAN_PROGRESS
 from memadmin.erasure.scan.sessions import erase_strays
 from memadmin.erasure.scope import SubjectScope, scope_of
 from memadmin.erasure.steps import STEPS, step_named
-from memadmin.erasure.steps.away import stop_waiting, wait_for_store
+from memadmin.erasure.steps.away import (
+    RETRY_BUSY,
+    RETRY_STORE,
+    retry_after,
+    stop_waiting,
+    store_step,
+    wait_for_store,
+    waiting_sentence,
+)
 from memadmin.erasure.steps.left_over import left_over
 from memadmin.erasure.suppression.entering import enter, note_entry
 from memadmin.erasure.suppression.ledger import LedgerError
@@ -29,20 +37,22 @@ from memadmin.runs.engine import Lease, NeedsDecision, Wait
 from memadmin.runs.models import Run
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
 from sessions_app.services.erasing_subjects import fence_subject
-from sessions_app.stores.base import SessionBusy, StoreUnavailable
+from sessions_app.stores.base import StoreUnavailable
 
 RUN_KIND = "erasure"
 
 State, StepState = SubjectRequest.State, ErasureStep.State
 
-RETRY_STORE = timedelta(minutes=5)
-RETRY_BUSY = timedelta(seconds=10)
-
 ALERT = "alert"
 """Key of the run's cursor: a mail that is to be sent."""
 
+KEEP_WRITING = "New data keeps appearing, as when agents write to a store without a fence. The erasure continues."
+
 MOST_SCANS = 5
 """Scans in one turn that find something to erase."""
+
+COUNTING = timedelta(minutes=10)
+"""Time that the count before the start may take: of large sessions in a slow store."""
 
 MOST_ROUNDS = 10
 """Rounds over the steps in one turn: agents that write to a store without a fence make another one necessary."""
@@ -55,7 +65,7 @@ def work(lease: Lease) -> None:
         start(lease, request)
     texts, keys = locators.unseal(request.locators), locators.unseal_keys(request.locators)
     scope = scope_of(request.subject, texts, keys)
-    send_alert(lease, request)
+    tell_of_reopening(lease, request)
     stop_waiting(lease, request)
     if CLEAN not in lease.run.cursor:
         erase_and_scan(lease, request, scope)
@@ -70,7 +80,7 @@ def work(lease: Lease) -> None:
         scan.scan(lease, request, scope)
     if scan.last_erasable(request):
         reopen(lease, request)
-        send_alert(lease, request)
+        tell_of_reopening(lease, request)
         erase_and_scan(lease, request, scope)
         closing.issue_receipt(lease, request)
         enter_second_scan(lease, request)
@@ -85,15 +95,15 @@ def erase_and_scan(lease: Lease, request: SubjectRequest, scope: SubjectScope) -
         # A scan that was interrupted goes on.
         if SCAN_PROGRESS not in lease.run.cursor:
             if scan.last_erasable(request):
-                try:
-                    erase_strays(lease, request, scope)
-                except StoreUnavailable as problem:
-                    raise Wait("A store does not respond.", retry_after=RETRY_STORE) from problem
+                for name, problem in erase_strays(lease, request, scope).items():
+                    raise wait_for_store(lease, request, store_step(request, name), problem)
             erase_until_nothing_is_left(lease, request, scope)
             vacuum_touched(lease, request)
         if not scan.scan(lease, request, scope):
             return
-    raise Wait("Agents keep writing to a store without a fence. The erasure continues.", retry_after=RETRY_STORE)
+        with lease.chunk() as run:
+            run.cursor.pop(VACUUMED, None)
+    raise Wait(KEEP_WRITING, retry_after=RETRY_STORE)
 
 
 def reopen(lease: Lease, request: SubjectRequest) -> None:
@@ -106,7 +116,7 @@ def reopen(lease: Lease, request: SubjectRequest) -> None:
     request.refresh_from_db()
 
 
-def send_alert(lease: Lease, request: SubjectRequest) -> None:
+def tell_of_reopening(lease: Lease, request: SubjectRequest) -> None:
     """Mails what `reopen` noted; what a mail server refuses is sent at the next turn of the run."""
     if not lease.run.cursor.get(ALERT):
         return
@@ -129,6 +139,7 @@ def start(lease: Lease, request: SubjectRequest) -> None:
         raise Wait("The time to cancel is not over.", retry_after=rest)
     scope = scope_of(request.subject)
     refuse_held(scope)
+    lease.extend(COUNTING)
     preview = preview_erasure(scope)
     with lease.chunk() as run:
         locked = SubjectRequest.objects.select_for_update().get(pk=request.pk)
@@ -137,6 +148,9 @@ def start(lease: Lease, request: SubjectRequest) -> None:
         audit.record(audit_events.ERASURE_STARTED, target=locked, subject=locked.subject_id)
         fence_subject(locked.subject)
         refuse_another_group(locked)
+        # As it is now that nothing more can be added: ids and holds may have come while it was counted.
+        scope = scope_of(locked.subject)
+        refuse_held(scope)
         add_steps(locked, scope)
         approved = {each.holder: each.counted.rows for each in Preview.of_json(request.preview).holders}
         for holder in preview.holders:
@@ -207,7 +221,7 @@ def erase_until_nothing_is_left(lease: Lease, request: SubjectRequest, scope: Su
         run_steps(lease, request, scope)
         if not open_again(lease, request, scope):
             return
-    raise Wait("Agents keep writing to a store without a fence. The erasure continues.", retry_after=RETRY_BUSY)
+    raise Wait(KEEP_WRITING, retry_after=RETRY_BUSY)
 
 
 def run_steps(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> None:
@@ -219,20 +233,12 @@ def run_steps(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> Non
         try:
             run_step(lease, request, row, scope)
         except StoreUnavailable as problem:
-            is_busy = isinstance(problem, SessionBusy)
-            sentence = waiting_sentence(row, problem, is_busy=is_busy)
+            sentence = waiting_sentence(row, problem)
             with lease.chunk():
                 ErasureStep.objects.filter(pk=row.pk).update(state=StepState.WAITING, reason=sentence, changed_at=Now())
-            waits.append(Wait(sentence, retry_after=RETRY_BUSY if is_busy else RETRY_STORE))
+            waits.append(Wait(sentence, retry_after=retry_after(problem)))
     if waits:
         raise min(waits, key=lambda wait: wait.retry_after)
-
-
-def waiting_sentence(row: ErasureStep, problem: StoreUnavailable, *, is_busy: bool) -> str:
-    """Without the store's own words: these may contain addresses."""
-    if not row.place:
-        return str(problem)
-    return f"An agent uses a session of {row.place}." if is_busy else f"The store {row.place} does not respond."
 
 
 def is_blocked(request: SubjectRequest, row: ErasureStep) -> bool:
@@ -288,7 +294,8 @@ def open_again(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> bo
             if left_over(scope, row):
                 again.add(row.pk)
         except StoreUnavailable as problem:
-            raise wait_for_store(lease, request, row.place, retry_after=RETRY_STORE) from problem
+            raise wait_for_store(lease, request, row, problem) from problem
+        lease.keep()
     if again:
         with lease.chunk():
             ErasureStep.objects.filter(pk__in=again).update(

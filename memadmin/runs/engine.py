@@ -136,6 +136,16 @@ class Lease:
             Run.objects.filter(pk=run.pk).update(lease_until=Now() + LEASE)
         self.run, self._renewed_at = run, time.monotonic()
 
+    def extend(self, length: timedelta) -> None:
+        """Keeps the run for so long: before one piece of work that takes longer than a lease, and cannot call `keep`.
+
+        If the process is killed in it, the run stands still as long. Raises LeaseLost and Interrupted.
+        """
+        with transaction.atomic():
+            run = self._locked()
+            Run.objects.filter(pk=run.pk).update(lease_until=Now() + length)
+        self.run, self._renewed_at = run, time.monotonic()
+
     def checkpoint(self) -> None:
         """A point at which the work can be handed over: between chunks, with everything up to the cursor done.
 
@@ -274,6 +284,9 @@ class Rehearsal(Lease):
         yield self.run
 
     def keep(self) -> None:
+        """Nothing to renew."""
+
+    def extend(self, length: timedelta) -> None:
         """Nothing to renew."""
 
     def checkpoint(self) -> None:

@@ -1,3 +1,4 @@
+from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
 
 from memadmin.migrating import RunFile
@@ -6,9 +7,11 @@ from memadmin.migrating import RunFile
 class Migration(migrations.Migration):
     """An index of their own for the ids of erased sessions, and the function that looks there."""
 
+    # Agents register sessions meanwhile.
+    atomic = False
     dependencies = [("sessions_app", "0010_who_reopens_subjects")]
     operations = [
-        migrations.AddIndex(
+        AddIndexConcurrently(
             model_name="sessionrecord",
             index=models.Index("session_id", condition=models.Q(is_forgotten=True), name="record_forgotten"),
         ),

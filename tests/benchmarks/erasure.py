@@ -1,7 +1,8 @@
 """Figures of erasures, by `python -m tests.benchmarks.erasure`: beside raw deletes, beside Django admin, and growth.
 
 A person with 50 sessions and 2,000 items is erased beside the same rows by plain DELETEs and by what Django admin's
-"delete selected" does; then a person with many items and one with ten times as many, while eight agents write.
+"delete selected" does; then a person with many items and one with ten times as many, while eight agents write, with a
+preview and the scan of all items.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def main() -> None:
     try:
         with ConsoleProcess(DATABASE) as console:
             figures = console.run("tests.benchmarks.erasure.measure", arguments.rounds, arguments.person_items)
-            growth = asyncio.run(measure_growth(server, console, arguments.items))
+            growth = asyncio.run(measure_growth(server, console, arguments.items, arguments.seconds))
     finally:
         server.drop(DATABASE)
     load.append(load_average())
@@ -69,6 +70,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--items", type=int, default=20_000, help="of the smaller of two large persons")
     parser.add_argument("--person-items", type=int, default=2_000, help="of the person beside raw deletes")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3, help="that agents write without an erasure")
     parser.add_argument("--data-dir", type=Path, default=DATA_DIR / "bench")
     parser.add_argument("--json", type=Path)
     return parser.parse_args()
@@ -84,6 +86,7 @@ def targets_of(figures: dict[str, list[float]], growth: dict[str, Any]) -> list[
         Target("erasing: cost of an item at ten times the items", per_item, "at most", 1.5, "times"),
         Target("agents' writes during an erasure over those without", large["share"], "at least", 0.8),
         Target("preview over a sequential read of the rows", large["preview"], "at most", 1.5, "times"),
+        Target("scan over a sequential read of all items", large["scan"], "at most", 1.5, "times"),
     ]
 
 
@@ -211,24 +214,46 @@ def preview_over_read(key: str) -> float:
     return preview / (time.perf_counter() - began)
 
 
+def scan_over_read(key: str) -> float:
+    """Seconds of the literal scan of the agents' items, for three ids, over those of one sequential read of them."""
+    from django.db import connection, transaction
+
+    from memadmin.erasure.scan import tables
+    from memadmin.erasure.scan.progress import Progress
+    from memadmin.erasure.scan.variants import Finder
+
+    (table,) = [each for each in tables.tables() if each.name == "agent_messages"]
+    finder = Finder([f"no-{key}-48213", f"no.{key}@example.org", f"No Body Called {key.title()}"])
+    began = time.perf_counter()
+    tables.TableScan(table, finder, Progress(), (), None).work("items")
+    scan = time.perf_counter() - began
+    began = time.perf_counter()
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL max_parallel_workers_per_gather = 0")
+        cursor.execute("SELECT sum(length(session_id) + length(message_data)) FROM agent_messages")
+    return scan / (time.perf_counter() - began)
+
+
 # --- growth -----------------------------------------------------------------------------------------------------------
 
 
-async def measure_growth(server: BenchServer, console: ConsoleProcess, items: int) -> dict[str, Any]:
+async def measure_growth(server: BenchServer, console: ConsoleProcess, items: int, rest: float) -> dict[str, Any]:
     """Of a person with so many items and of one with ten times as many, while agents write."""
     figures: dict[str, Any] = {}
     for name, count in (("small", items), ("large", 10 * items)):
         say(f"Measuring: an erasure of {count:,} items.")
         console.run("tests.benchmarks.erasure.add_person", name, 2 * SESSIONS, count)
         preview = console.run("tests.benchmarks.erasure.preview_over_read", name)
+        scan = console.run("tests.benchmarks.erasure.scan_over_read", name)
         seconds: list[float] = []
 
         def erase_now(key: str = name, seconds: list[float] = seconds) -> None:
             seconds.append(console.run("tests.benchmarks.erasure.erase", key))
 
         meanwhile = await writes_during(server, erase_now)
-        without = await writes_during(server, lambda: time.sleep(3))
-        figures[name] = {"items": count, "seconds": seconds[0], "share": meanwhile / without, "preview": preview}
+        without = await writes_during(server, lambda: time.sleep(rest))
+        figures[name] = {"items": count, "seconds": seconds[0], "share": meanwhile / without}
+        figures[name] |= {"preview": preview, "scan": scan}
     return figures
 
 

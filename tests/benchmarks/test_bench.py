@@ -125,3 +125,9 @@ def test_stores(figures_of: Callable[..., Any], data_dir: Path) -> None:
 def test_memories(figures_of: Callable[..., Any], data_dir: Path) -> None:
     found = figures_of("tests.benchmarks.memories", "--memories", "400", "--requests", "1", "--data-dir", str(data_dir))
     assert found["recall_for_agent"]["requests"] == 1
+
+
+def test_erasures(figures_of: Callable[..., Any], data_dir: Path) -> None:
+    options = ["--items", "200", "--person-items", "100", "--rounds", "1", "--seconds", "0.5"]
+    found = figures_of("tests.benchmarks.erasure", *options, "--data-dir", str(data_dir))
+    assert {name: figures["items"] for name, figures in found["growth"].items()} == {"small": 200, "large": 2_000}

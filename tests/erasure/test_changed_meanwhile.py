@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from io import StringIO
 from uuid import uuid4
@@ -11,18 +12,22 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.utils.timezone import now
 
-from memadmin.erasure import services
+from memadmin.erasure import locators, services, work
 from memadmin.erasure.models import SubjectRequest, SuppressionEntry
+from memadmin.erasure.preview import Preview, preview_erasure
+from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.suppression import entering
 from memadmin.erasure.suppression.ledger import Ledger, session_digests, subject_digests
+from memadmin.retention.models import LegalHold
 from memadmin.runs.models import Run
-from memadmin.runs.services import InvalidRunState, cancel_run
+from memadmin.runs.services import InvalidRunState, cancel_run, resume_run
 from sessions_app.models import Subject, SubjectKind
 from sessions_app.services.subjects import add_alias, merge_subjects, undo_merge
 from tests.agents import attach_main_store
-from tests.erasure.builders import approved, awaiting, work_off
+from tests.erasure.builders import approved, awaiting, make_request, work_off
 from tests.erasure.faults import items_of, with_sessions
 from tests.people import person
+from tests.retention.builders import make_hold, released
 
 
 @pytest.fixture
@@ -129,3 +134,51 @@ def test_a_ledger_that_has_lost_entries_is_noticed(ada: Subject, ledger: Ledger,
     run = work_off(approved(bob, by=officer, second=second))
     assert (run.state, items_of("bob-1")) == (Run.State.WAITING, 50)
     assert "has lost 1 of its entries" in run.reason
+
+
+def test_a_replay_carries_on_with_an_erasure_that_was_paused_then(
+    ada: Subject, ledger: Ledger, officer: User, second: User
+) -> None:
+    request = approved(ada, by=officer, second=second)
+    assert request.run is not None
+    Run.objects.filter(pk=request.run.pk).update(state=Run.State.STOPPED, reason="A hold.")
+    ledger.append(request.id, subjects=subject_digests("user", "ada-1"), sessions=[], after=0)
+    with suppress(CommandError):  # its receipt waits for the log
+        call_command("replay_suppressions", stdout=StringIO())
+    assert items_of("ada-1") == 0
+
+
+def test_what_is_added_while_it_is_counted_is_looked_for_and_a_hold_stops_it(
+    ada: Subject, officer: User, second: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = approved(ada, by=officer, second=second)
+
+    def count_and_add(scope: SubjectScope) -> Preview:
+        counted = preview_erasure(scope)
+        add_alias(ada, kind=SubjectKind.USER, key="ada-2", by=officer)
+        make_hold(ada, by=officer)
+        return counted
+
+    with monkeypatch.context() as patching:
+        patching.setattr(work, "preview_erasure", count_and_add)
+        run = work_off(request)
+    ada.refresh_from_db()
+    assert (run.state, items_of("ada-1"), ada.erased_at, request.is_started) == (Run.State.STOPPED, 50, None, False)
+    released(LegalHold.objects.get(), by=officer, second=second)
+    resume_run(run, by=officer)
+    work_off(request)
+    assert (request.state, items_of("ada-1")) == (SubjectRequest.State.SCANNING, 0)
+    assert "ada-2" in locators.unseal(request.locators)
+
+
+def test_a_request_that_joins_a_running_erasure_keeps_what_is_looked_for(
+    ada: Subject, officer: User, second: User
+) -> None:
+    request = approved(ada, by=officer, second=second)
+    work_off(request)
+    keys = locators.unseal_keys(request.locators)
+    assert keys == [("user", "ada-1")]
+    make_request(ada, by=officer, known_as=["Ada Byron"])
+    request.refresh_from_db()
+    assert locators.unseal_keys(request.locators) == keys
+    assert locators.unseal(request.locators) == ["Ada Byron", "ada-1"]

@@ -77,6 +77,27 @@ def test_a_run_that_waits_for_a_person_is_told_once_and_again_when_it_stops_agai
     assert request.notes.filter(code=RequestNote.Code.ALERTED).count() == 2
 
 
+def test_of_many_that_stopped_some_are_told_in_a_round_and_none_after_a_refusal(
+    officer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = person("compliance", "reviewer")
+    for key in ("ada", "bob", "eve"):
+        stop(approved(make_subject(key), by=officer, second=second))
+    send = mail.EmailMessage.send
+    with monkeypatch.context() as refusing:
+        tries: list[int] = []
+
+        def refuse(message: mail.EmailMessage, *args: Any, **named: Any) -> int:
+            tries.append(1)
+            raise ConnectionRefusedError
+
+        refusing.setattr(mail.EmailMessage, "send", refuse)
+        assert (send_alerts(), len(tries)) == (0, 1)
+    assert mail.EmailMessage.send == send
+    monkeypatch.setattr("memadmin.erasure.reminders.MOST_ALERTS", 2)
+    assert [send_alerts(), send_alerts(), send_alerts()] == [2, 1, 0]
+
+
 def stop(request: SubjectRequest) -> None:
     assert request.run is not None
     Run.objects.filter(pk=request.run.pk).update(retry_at=None)

@@ -137,6 +137,38 @@ def test_a_row_behind_the_fence_opens_the_case_again_alerts_and_goes(
     assert len(mail.outbox) == 1
 
 
+def test_of_an_id_too_short_for_texts_sessions_are_found_by_their_pattern(
+    agent_tables: None, officer: User, second: User
+) -> None:
+    attach_main_store()
+    SessionIdPattern.objects.create(store=SessionStore.objects.get(), name="ids", pattern="{subject}:{*}")
+    subject = make_subject("7")
+    add_items("7:chat", "order 7")
+    attach_sessions(SessionRecord.objects.filter(session_id="7:chat"), subject, by=officer)
+    request = approved(subject, by=officer, second=second)
+    carry_on(request)
+    add_behind_the_fence("7:late", "I came back")
+    a_day_later(request)
+    assert value_of("SELECT count(*) FROM agent_messages") == 0
+    assert [row["count"] for row in request.preview["out_of_reach"] if row["code"] == "short_ids"] == [1]
+    a_day_later(request)
+    assert request.state == State.COMPLETE
+
+
+def test_what_was_read_of_a_store_that_went_away_is_not_counted_twice() -> None:
+    read = progress.Progress()
+    read.begin("first")
+    read.move("a", rows=5)
+    read.finish("first")
+    for _ in range(2):
+        read.begin("second")
+        read.found("second", code="others_text")
+        read.move("b", rows=10)
+        read.found("second", code="others_text")
+        read.give_up("second")
+    assert (read.rows, read.state["places"], read.begin("second")) == (5, [], None)
+
+
 def test_a_session_of_somebody_else_that_names_the_person_stays_and_is_said(
     subject: Subject, officer: User, second: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

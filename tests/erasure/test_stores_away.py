@@ -243,6 +243,23 @@ def test_a_store_that_is_away_at_the_scan_can_be_left_out(
     agent.close()
 
 
+def test_a_store_that_is_removed_while_it_is_waited_for_no_longer_counts(
+    agent_tables: None, tmp_path: Path, officer: User, second: User
+) -> None:
+    request, agent = with_a_file(tmp_path, officer, second)
+    (tmp_path / "another").mkdir()
+    another = SqliteAgent(tmp_path / "another", name="another")
+    SessionRecord.objects.filter(store=another.store).delete()
+    with trouble(another, "deleted"):
+        run = work_off(request)
+        assert run.reason == "The store another does not respond."
+        another.store.delete()
+        retry(run)
+        work_to_the_end(request)
+    assert request.state == State.COMPLETE
+    agent.close()
+
+
 def test_a_store_that_is_back_is_not_left_out(agent_tables: None, tmp_path: Path, officer: User, second: User) -> None:
     request, agent = with_a_file(tmp_path, officer, second)
     work_off(request)

@@ -30,6 +30,7 @@ from memadmin.erasure.access_copy.sealed_files import plain_size, unsealed
 from memadmin.erasure.data_map.models import ProcessingRecord
 from memadmin.erasure.models import AccessCopy, RequestNote
 from memadmin.erasure.scope import SubjectScope, scope_of
+from memadmin.erasure.steps.away import RETRY_STORE
 from memadmin.runs import engine
 from memadmin.runs.engine import Interrupted, Lease, LeaseLost, Wait
 from memadmin.runs.models import Run
@@ -39,7 +40,6 @@ from sessions_app.stores.sealed import sealed_backend_for
 
 RUN_KIND = "access_copy"
 
-RETRY_STORE = timedelta(minutes=5)
 RETRY_FULL = timedelta(hours=1)
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.audit.transparency.canonical import utc
-from memadmin.erasure import audit_events
+from memadmin.erasure import audit_events, locators
 from memadmin.erasure.exceptions import Left, OutOfReach
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.preview import out_of_reach_row, replace_out_of_reach
@@ -23,13 +22,10 @@ from memadmin.erasure.scan import files, sessions, tables
 from memadmin.erasure.scan.progress import CLEAN, KEY, Progress, RunProgress
 from memadmin.erasure.scan.variants import Finder
 from memadmin.erasure.scope import SubjectScope
-from memadmin.erasure.steps.away import wait_for_store
+from memadmin.erasure.steps.away import RETRY_BUSY, store_step, wait_for_store
 from memadmin.erasure.steps.left_over import left_over
 from memadmin.runs.engine import Lease, Wait
-from sessions_app.stores.base import SessionBusy, StoreUnavailable
-
-RETRY_STORE = timedelta(minutes=5)
-RETRY_BUSY = timedelta(seconds=10)
+from sessions_app.stores.base import StoreUnavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +74,9 @@ def scan(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> int:
         }
         hidden = [out_of_reach_row(OutOfReach.NOT_SEARCHED, place=name) for name in result.hidden]
         replace_out_of_reach(locked, OutOfReach.NOT_SEARCHED, hidden)
+        short = sum(len(key.strip()) < locators.SHORTEST for _, key in scope.keys)
+        rows = [out_of_reach_row(OutOfReach.SHORT_IDS, count=short)] if short else []
+        replace_out_of_reach(locked, OutOfReach.SHORT_IDS, rows)
         SubjectRequest.objects.filter(pk=locked.pk).update(scans=[*locked.scans, entry])
         run.cursor = {key: value for key, value in run.cursor.items() if key != KEY}
         if not result.erasable:
@@ -104,19 +103,19 @@ def scan_texts(texts: Collection[str], *, keep: Callable[[], object] = lambda: N
 
 
 def search(lease: Lease, request: SubjectRequest, scope: SubjectScope, progress: Progress) -> None:
+    # Without a text that is long enough, sessions are still looked for by key.
     finder = Finder(scope.texts)
-    if not finder:
-        return
-    try:
-        agents = sessions.agents_tables(scope)
-        tables.search_tables(finder, progress, own_subjects=scope.group, agents=agents)
-    except tables.TableLocked as locked:
-        raise Wait(str(locked), retry_after=RETRY_BUSY) from locked
+    if finder:
+        try:
+            agents = sessions.agents_tables(scope)
+            tables.search_tables(finder, progress, own_subjects=scope.group, agents=agents)
+        except tables.TableLocked as locked:
+            raise Wait(str(locked), retry_after=RETRY_BUSY) from locked
     away = sessions.search_stores(scope, finder, progress, left_out=sessions.left_out_of(request))
-    files.search_files(finder, progress, later=away)
+    if finder:
+        files.search_files(finder, progress, later=away)
     for name, problem in away.items():
-        retry_after = RETRY_BUSY if isinstance(problem, SessionBusy) else RETRY_STORE
-        raise wait_for_store(lease, request, name, retry_after=retry_after)
+        raise wait_for_store(lease, request, store_step(request, name), problem)
 
 
 def recount(lease: Lease, request: SubjectRequest, scope: SubjectScope, progress: Progress) -> None:
@@ -129,7 +128,7 @@ def recount(lease: Lease, request: SubjectRequest, scope: SubjectScope, progress
         try:
             progress.found(row.place or row.name, count=left_over(scope, row))
         except StoreUnavailable as problem:
-            raise wait_for_store(lease, request, row.place, retry_after=RETRY_STORE) from problem
+            raise wait_for_store(lease, request, row, problem) from problem
         lease.keep()
     progress.finish(part)
 

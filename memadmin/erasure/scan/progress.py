@@ -24,7 +24,15 @@ class Progress:
 
     def __init__(self, keep: Callable[[], object] = lambda: None) -> None:
         self._keep = keep
-        self.state: dict[str, Any] = {"done": [], "part": "", "at": None, "rows": 0, "places": [], "hidden": []}
+        self.state: dict[str, Any] = {
+            "done": [],
+            "part": "",
+            "at": None,
+            "rows": 0,
+            "places": [],
+            "hidden": [],
+            "before": {},
+        }
         # What was found since the last position: it is found again if the scan goes on from there.
         self._found: list[tuple[str, str, int]] = []
 
@@ -38,7 +46,8 @@ class Progress:
     def begin(self, part: str) -> Any:
         """Position from which this part of the scan goes on; None at its beginning."""
         if self.state["part"] != part:
-            self.state |= {"part": part, "at": None}
+            before = {"rows": self.state["rows"], "places": self.state["places"]}
+            self.state |= {"part": part, "at": None, "before": before}
         self._found = []
         return self.state["at"]
 
@@ -61,6 +70,12 @@ class Progress:
     def finish(self, part: str) -> None:
         self._count_found()
         self.state |= {"done": [*self.state["done"], part], "part": "", "at": None}
+
+    def give_up(self, part: str) -> None:
+        """Forgets what was read of this part, which begins again later."""
+        if self.state["part"] == part:
+            self.state |= self.state["before"] | {"part": "", "at": None}
+        self._found = []
 
     def _count_found(self) -> None:
         counts = {(row["place"], row["code"]): row["found"] for row in self.state["places"]}

@@ -24,6 +24,7 @@ from memadmin.erasure.scan.progress import Progress
 from memadmin.erasure.scan.tables import OwnSessions
 from memadmin.erasure.scan.variants import Finder
 from memadmin.erasure.scope import SubjectScope
+from memadmin.erasure.steps.away import store_step
 from memadmin.runs.engine import Lease, NeedsDecision
 from memadmin.runs.models import Run
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore
@@ -132,6 +133,7 @@ def search_stores(
             try:
                 search_store(store, scope, finder, progress, part)
             except StoreUnavailable as problem:
+                progress.give_up(part)
                 away[store.name] = problem
                 continue
         progress.finish(part)
@@ -150,7 +152,7 @@ def search_store(store: SessionStore, scope: SubjectScope, finder: Finder, progr
                 # One that has no items is there, too.
                 count = max(backend.count(session_id, cap=UNCAPPED), 1)
                 progress.found(store.name, code="" if may_erase else Left.CANNOT_ERASE.value, count=count)
-            elif session_id not in recorded and not is_here(store):
+            elif finder and session_id not in recorded and not is_here(store):
                 rows += search_session(store, session_id, finder, progress)
         progress.move(following, rows=rows)
 
@@ -192,20 +194,24 @@ def session_pages(store: SessionStore, cursor: str) -> Iterator[tuple[list[str],
             records = records.filter(session_id__gt=page_ids[-1])
 
 
-def erase_strays(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> None:
-    """Erases sessions that are the person's and that no record leads to, as `Sessions` erases the others.
-
-    Raises StoreUnavailable, and what the lease raises.
+def erase_strays(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> dict[str, StoreUnavailable]:
+    """Erases sessions that are the person's and that no record leads to, as `Sessions` erases the others; returns the
+    stores that do not respond, with their problems. Raises what the lease raises.
     """
     left_out = left_out_of(request)
+    away: dict[str, StoreUnavailable] = {}
     for store in SessionStore.objects.exclude(name__in=left_out).order_by("name"):
         backend, owners = backend_for(store), Owners(scope, store)
         if Capability.ERASE_SESSIONS not in backend.capabilities:
             continue
-        for page, _ in session_pages(store, ""):
-            for session_id in sorted(owners.split(page)[1]):
-                erase_stray(lease, request, store, session_id)
-            lease.keep()
+        try:
+            for page, _ in session_pages(store, ""):
+                for session_id in sorted(owners.split(page)[1]):
+                    erase_stray(lease, request, store, session_id)
+                lease.keep()
+        except StoreUnavailable as problem:
+            away[store.name] = problem
+    return away
 
 
 def erase_stray(lease: Lease, request: SubjectRequest, store: SessionStore, session_id: str) -> None:
@@ -228,9 +234,8 @@ def erase_stray(lease: Lease, request: SubjectRequest, store: SessionStore, sess
                 subject=request.subject_id,
                 counters={"rows": deleted.count, "held": 0},
             )
-            ErasureStep.objects.filter(request=request, name="sessions", place=store.name).update(
-                erased=F("erased") + deleted.count, changed_at=Now()
-            )
+            step = store_step(request, store.name)
+            ErasureStep.objects.filter(pk=step.pk).update(erased=F("erased") + deleted.count, changed_at=Now())
         if not deleted.left:
             forget(store, session_id, request)
         return deleted.count if deleted.left else 0

@@ -9,26 +9,33 @@ from django.db.models.functions import Now
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.erasure.steps.sessions import Sessions
 from memadmin.runs.engine import Lease, Wait
+from sessions_app.stores.base import SessionBusy, StoreUnavailable
+
+RETRY_STORE = timedelta(minutes=5)
+RETRY_BUSY = timedelta(seconds=10)
 
 State = ErasureStep.State
 
 
-def wait_for_store(lease: Lease, request: SubjectRequest, store: str, *, retry_after: timedelta) -> Wait:
-    """What to raise. The store's step waits from now on, so that a person can decide to leave it out; a store without
-    data of the person gets one.
-    """
-    sentence = f"The store {store} does not respond."
-    columns = {"state": State.WAITING, "reason": sentence, "changed_at": Now()}
+def store_step(request: SubjectRequest, store: str) -> ErasureStep:
+    """The step of a store; a store without data of the person gets one, which is done. In the caller's transaction."""
+    step, _ = ErasureStep.objects.get_or_create(
+        request=request,
+        name=Sessions.name,
+        place=store,
+        # Sessions come first.
+        defaults={"position": 0, "state": State.DONE, "ended_at": Now()},
+    )
+    return step
+
+
+def wait_for_store(lease: Lease, request: SubjectRequest, step: ErasureStep, problem: StoreUnavailable) -> Wait:
+    """What to raise. The finished step waits from now on, so that a person can decide to leave it out."""
+    sentence = waiting_sentence(step, problem)
     with lease.chunk():
-        ErasureStep.objects.update_or_create(
-            request=request,
-            name=Sessions.name,
-            place=store,
-            defaults=columns,
-            # Sessions come first.
-            create_defaults={**columns, "position": 0, "ended_at": Now()},
-        )
-    return Wait(sentence, retry_after=retry_after)
+        done = ErasureStep.objects.filter(pk=step.pk, state=State.DONE)
+        done.update(state=State.WAITING, reason=sentence, changed_at=Now())
+    return Wait(sentence, retry_after=retry_after(problem))
 
 
 def stop_waiting(lease: Lease, request: SubjectRequest) -> None:
@@ -37,3 +44,15 @@ def stop_waiting(lease: Lease, request: SubjectRequest) -> None:
     if set_back.exists():
         with lease.chunk():
             set_back.update(state=State.DONE, reason="", changed_at=Now())
+
+
+def waiting_sentence(step: ErasureStep, problem: StoreUnavailable) -> str:
+    """Without the store's own words: these may contain addresses."""
+    if not step.place:
+        return str(problem)
+    is_busy = isinstance(problem, SessionBusy)
+    return f"An agent uses a session of {step.place}." if is_busy else f"The store {step.place} does not respond."
+
+
+def retry_after(problem: StoreUnavailable) -> timedelta:
+    return RETRY_BUSY if isinstance(problem, SessionBusy) else RETRY_STORE

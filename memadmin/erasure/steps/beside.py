@@ -154,7 +154,9 @@ class Identity(Step):
         for row in ErasureStep.objects.filter(request=step.request_id, name="sessions"):
             if row.state == ErasureStep.State.LEFT_OUT:
                 code = Left.LEFT_OUT
-            elif not can(SessionStore.objects.get(name=row.place), Capability.ERASE_SESSIONS):
+            elif (store := SessionStore.objects.filter(name=row.place).first()) is None:
+                continue
+            elif not can(store, Capability.ERASE_SESSIONS):
                 code = Left.CANNOT_ERASE
             else:
                 continue

@@ -29,9 +29,10 @@ class Keys(Step):
 
     def erase_some(self, scope: SubjectScope, step: ErasureStep, *, at_most: int) -> Done:
         try:
-            destroyed = destroy_subject_keys(scope.subject)
-        except DeletionRefused:
-            return Done(held=keys_of(scope))
+            try:
+                destroyed = destroy_subject_keys(scope.subject)
+            except DeletionRefused:
+                return Done(held=keys_of(scope))
         except SubjectKeysUnavailable as problem:
             raise StoreUnavailable("The folder of the subjects' keys does not respond.") from problem
         return Done(passed=destroyed, erased=destroyed)

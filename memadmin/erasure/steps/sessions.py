@@ -37,7 +37,10 @@ class Sessions(Step):
         return known.filter(store__name=place) if place else known
 
     def count(self, scope: SubjectScope, place: str) -> Counted:
-        backend = backend_for(SessionStore.objects.get(name=place))
+        store = SessionStore.objects.filter(name=place).first()
+        if store is None:
+            return Counted(0)
+        backend = backend_for(store)
         details = {"sessions": 0, "encrypted": 0, "expired": 0}
         rows = held = 0
         can_erase = Capability.ERASE_SESSIONS in backend.capabilities
@@ -59,7 +62,10 @@ class Sessions(Step):
         return Counted(rows, held, details, exceptions={} if can_erase else {Left.CANNOT_ERASE.value: rows})
 
     def erase_some(self, scope: SubjectScope, step: ErasureStep, *, at_most: int) -> Done:
-        store = SessionStore.objects.get(name=step.place)
+        store = SessionStore.objects.filter(name=step.place).first()
+        if store is None:
+            left = max(step.expected - step.erased, 0)
+            return Done(exceptions={Left.STORE_REMOVED: left} if left else {})
         backend = backend_for(store)
         can_erase = Capability.ERASE_SESSIONS in backend.capabilities
         done = Done(cursor=step.cursor)
@@ -70,29 +76,13 @@ class Sessions(Step):
             return whole
         for record in batch:
             try:
-                if not can_erase:
-                    left = backend.count(record.session_id, cap=UNCAPPED)
-                    if left:
-                        done.exceptions[Left.CANNOT_ERASE] = done.exceptions.get(Left.CANNOT_ERASE, 0) + left
-                else:
-                    if is_held:
+                try:
+                    if is_held and can_erase:
                         check_deletion(records=[record.pk])
-                    deleted = backend.delete_some(record.session_id, at_most=at_most - done.erased)
-                    done.erased += deleted.count
-                    done.passed += deleted.count
-                    if deleted.count:
-                        done.shown.append(record.pk)
-                    if deleted.left:
-                        # What a chunk does must be saved before the next one, also if nothing went.
-                        done.passed = max(done.passed, 1)
+                    if not self.erase_one(backend, record, done, at_most=at_most):
                         return done
-                    if not deleted.count:
-                        # Of a session without items, too: it must not be written again.
-                        self.records(scope).filter(pk=record.pk, session_id=record.session_id, erased_at=None).update(
-                            erased_at=now()
-                        )
-            except DeletionRefused:
-                done.held += backend.count(record.session_id, cap=UNCAPPED)
+                except DeletionRefused:
+                    done.held += backend.count(record.session_id, cap=UNCAPPED)
             except StoreUnavailable:
                 if done.passed:
                     # What went is counted; the next chunk meets the problem first.
@@ -103,6 +93,28 @@ class Sessions(Step):
             if done.erased >= at_most:
                 break
         return done
+
+    def erase_one(self, backend: Backend, record: SessionRecord, done: Done, *, at_most: int) -> bool:
+        """Whether nothing of the session is left that the store can erase. Raises DeletionRefused, StoreUnavailable."""
+        if Capability.ERASE_SESSIONS not in backend.capabilities:
+            if left := backend.count(record.session_id, cap=UNCAPPED):
+                done.exceptions[Left.CANNOT_ERASE] = done.exceptions.get(Left.CANNOT_ERASE, 0) + left
+            return True
+        deleted = backend.delete_some(record.session_id, at_most=at_most - done.erased)
+        done.erased += deleted.count
+        done.passed += deleted.count
+        if deleted.count:
+            done.shown.append(record.pk)
+        if deleted.left:
+            # What a chunk does must be saved before the next one, also if nothing went.
+            done.passed = max(done.passed, 1)
+            return False
+        if not deleted.count:
+            # Of a session without items, too: it must not be written again.
+            SessionRecord.objects.filter(pk=record.pk, session_id=record.session_id, erased_at=None).update(
+                erased_at=now()
+            )
+        return True
 
     def erase_whole(self, backend: Backend, batch: Sequence[SessionRecord], at_most: int) -> Done | None:
         """Erases the first sessions of the batch together; None if that is not possible."""

@@ -148,6 +148,14 @@ def approved_again(subject: Subject, entry: Entry) -> SubjectRequest:
         SubjectRequest.objects.filter(pk=request.pk).update(
             starts_at=None, preview={**request.preview, "group": group_ids(request.subject)}
         )
-        Run.objects.filter(pk=request.run.pk).update(retry_at=None, parameters={"replays": entry.number})
+        # Also one that was paused, stopped or failed then: it was approved, and waits for nobody any more.
+        Run.objects.filter(pk=request.run.pk).update(
+            state=Run.State.WAITING,
+            parameters={"replays": entry.number},
+            attempts=0,
+            reason="",
+            retry_at=None,
+            ended_at=None,
+        )
     request.refresh_from_db()
     return request

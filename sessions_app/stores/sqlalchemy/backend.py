@@ -139,7 +139,7 @@ CROSS JOIN LATERAL (
 HEADS = sql.SQL(", ").join(sql.SQL("heads[{}]").format(place) for place in range(1, PREVIEW_ITEMS + 1))
 
 COUNT = sql.SQL("SELECT count(*) FROM (SELECT FROM {messages} WHERE session_id = %(session_id)s LIMIT %(cap)s) AS few")
-COUNT_WHOLE = sql.SQL(
+COUNT_EACH = sql.SQL(
     "SELECT session_id, count(*) FROM {messages} WHERE session_id = ANY(%(session_ids)s) GROUP BY session_id"
 )
 POSITION_OF_ITEM = sql.SQL("SELECT {instant}, id FROM {messages} WHERE session_id = %(session_id)s AND id = %(id)s")
@@ -153,8 +153,8 @@ ORDER BY session_id
 LIMIT %(limit)s
 """)
 
-# The first sessions that have together few enough items, and no more items than that are counted.
-COUNT_EACH = sql.SQL("""
+# Of each session no more items are counted than may go at once.
+COUNT_FIRST = sql.SQL("""
 SELECT asked, (SELECT count(*) FROM (SELECT FROM {messages} WHERE session_id = asked LIMIT %(cap)s) AS few)
 FROM unnest(%(session_ids)s::text[]) WITH ORDINALITY AS sessions(asked, place) ORDER BY place
 """)
@@ -227,7 +227,7 @@ class SQLAlchemyBackend(PagedBackend):
         return int(self._ask(COUNT, session_id=session_id, cap=cap + 1)[0][0])
 
     def count_each(self, session_ids: Sequence[str]) -> Mapping[str, int]:
-        return dict.fromkeys(session_ids, 0) | dict(self._ask(COUNT_WHOLE, session_ids=list(session_ids)))
+        return dict.fromkeys(session_ids, 0) | dict(self._ask(COUNT_EACH, session_ids=list(session_ids)))
 
     def health(self, *, thorough: bool = False) -> StoreHealth:
         """Health of the connection; `registry.health` adds tables, fence and zone."""
@@ -345,7 +345,7 @@ class SQLAlchemyBackend(PagedBackend):
     def _delete_whole_now(self, session_ids: Sequence[str], at_most: int) -> dict[str, int]:
         """In the order of `_delete_now`."""
         with connection.cursor() as cursor:
-            cursor.execute(self._compose(COUNT_EACH), {"session_ids": list(session_ids), "cap": at_most + 1})
+            cursor.execute(self._compose(COUNT_FIRST), {"session_ids": list(session_ids), "cap": at_most + 1})
             few, items = [], 0
             for session_id, count in cursor.fetchall():
                 items += count
