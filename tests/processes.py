@@ -18,6 +18,16 @@ def kill(pid: int) -> None:
             time.sleep(0.01)
 
 
+def kill_with_children(pid: int) -> None:
+    """As `kill`, also the processes that it has started: what they were asked for before is not done afterwards."""
+    children = psutil.Process(pid).children(recursive=True)
+    kill(pid)
+    for child in children:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.kill()
+    psutil.wait_procs(children)
+
+
 def still_running(processes: list[psutil.Process]) -> list[psutil.Process]:
     """Those that have not ended; a zombie has."""
     return [each for each in processes if not has_ended(each)]

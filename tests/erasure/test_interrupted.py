@@ -30,7 +30,7 @@ from tests.forks import PROCESSES
 from tests.meanwhile import somebody_else
 from tests.memories.builders import proposed
 from tests.people import person
-from tests.processes import kill
+from tests.processes import kill_with_children
 from tests.runs.conftest import let_the_lease_expire
 
 State = SubjectRequest.State
@@ -201,7 +201,7 @@ def test_postgresql_is_killed_within_a_transaction(
         assert items_of("ada") == 50
         worker = start(request_of_ada.run, number, "within")
         connection.close()
-        kill(server.ensure_running().pid)
+        kill_with_children(server.ensure_running().pid)
         worker.goes_on_to_its_end()
         server.ensure_running()
         assert request_of_ada.run is not None

@@ -22,7 +22,7 @@ from memadmin.runs.models import Run
 from tests.forks import PROCESSES
 from tests.meanwhile import somebody_else, wait_until_blocked
 from tests.people import person
-from tests.processes import kill
+from tests.processes import kill, kill_with_children
 from tests.runs import moving, program
 from tests.runs.conftest import ROWS, let_the_lease_expire
 from tests.runs.moving import count_done
@@ -234,7 +234,7 @@ def test_it_survives_that_postgresql_is_killed_within_a_chunk(
     try:
         started.comes_to("written", from_there=False)
         started.comes_to("written")
-        kill(server.ensure_running().pid)
+        kill_with_children(server.ensure_running().pid)
         assert started.runs_to_its_end() == State.WAITING
         with connected(server) as database:
             row = database.execute("SELECT done, attempts FROM runs_run").fetchone()
