@@ -50,6 +50,8 @@ class RunFile(OneWay):
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
+        if not schema_editor.connection.in_atomic_block:
+            raise CommandError(f"sql/{self.name} needs a transaction: the search_path is that of one transaction.")
         for statements in (FIX_PATH, sql_text(self.app, self.name)):
             # None: a percent sign is one, not a place for a parameter.
             schema_editor.execute(statements, params=None)
