@@ -113,9 +113,13 @@ def measure(rounds: int, items: int) -> dict[str, list[float]]:
 
 
 def prepare() -> None:
+    from django.conf import settings
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0, interactive=False)
+    # That of an earlier run's database: with it no erasure would begin on this one.
+    if settings.SUPPRESSION_LEDGER:
+        Path(settings.SUPPRESSION_LEDGER).unlink(missing_ok=True)
 
 
 def add_person(key: str, sessions: int, items: int) -> None:
