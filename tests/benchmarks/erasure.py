@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from memadmin.settings import DATA_DIR
@@ -117,9 +118,8 @@ def prepare() -> None:
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0, interactive=False)
-    # That of an earlier run's database: with it no erasure would begin on this one.
-    if settings.SUPPRESSION_LEDGER:
-        Path(settings.SUPPRESSION_LEDGER).unlink(missing_ok=True)
+    # Its own: with that of another database no erasure would begin, and no page of the other benches would open.
+    settings.SUPPRESSION_LEDGER = Path(mkdtemp()) / "suppressions.jsonl"
 
 
 def add_person(key: str, sessions: int, items: int) -> None:
