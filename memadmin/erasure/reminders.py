@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from datetime import date, timedelta
 
 from django.conf import settings
@@ -16,6 +18,8 @@ from memadmin.erasure.mails import mail_handlers
 from memadmin.erasure.models import RequestNote, SubjectRequest
 from memadmin.runs.models import Run
 
+logger = logging.getLogger(__name__)
+
 PARKED = (Run.State.STOPPED, Run.State.FAILED)
 """States of a run that does not continue before a person decides."""
 
@@ -27,14 +31,20 @@ class NotSent(Exception):
 
 
 def send_reminders(today: date) -> int:
-    """Sends the reminders that are due and returns how many; what a mail server refuses is sent later.
+    """Sends the reminders that are due and returns how many; what a mail server refuses is sent later."""
+    numbers = SubjectRequest.objects.open().values_list("pk", flat=True)
+    return sum(sent(send_reminder, number, today) for number in numbers)
 
-    Each in a transaction of its own: one that fails does not stop the others.
-    """
-    return sum(
-        send_reminder(request_number, today)
-        for request_number in SubjectRequest.objects.open().values_list("pk", flat=True)
-    )
+
+def sent(send: Callable[..., bool], number: int, *given: object) -> bool:
+    """Whether a mail about one request was sent. Each has a transaction of its own: an error stops no other."""
+    try:
+        return send(number, *given)
+    except NotSent:
+        raise
+    except Exception:
+        logger.exception("the mail about request %s was not sent", number)
+        return False
 
 
 @transaction.atomic
@@ -66,15 +76,15 @@ def send_alerts() -> int:
     if not settings.MAIL_SERVER:
         return 0
     parked = SubjectRequest.objects.open().filter(run__state__in=PARKED)
-    sent = 0
+    count = 0
     for number in parked.values_list("pk", flat=True):
         try:
-            sent += send_alert(number)
+            count += sent(send_alert, number)
         except NotSent:
             break
-        if sent == MOST_ALERTS:
+        if count == MOST_ALERTS:
             break
-    return sent
+    return count
 
 
 @transaction.atomic

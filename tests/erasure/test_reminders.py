@@ -10,6 +10,8 @@ from django.contrib.auth.models import User
 from django.core import mail
 from django.utils.timezone import now
 
+from memadmin.erasure import reminders
+from memadmin.erasure.mails import mail_handlers
 from memadmin.erasure.models import RequestNote, SubjectRequest
 from memadmin.erasure.reminders import send_alerts, send_reminders
 from memadmin.runs.engine import take
@@ -60,6 +62,20 @@ def test_what_a_mail_server_refuses_is_sent_later_and_stops_no_other(
     assert send_reminders(day) == 1
     assert send_reminders(day) == 1
     assert sorted(SubjectRequest.objects.values_list("reminded", flat=True)) == [90, 90]
+
+
+def test_an_error_at_one_request_stops_no_other(officer: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = [make_request(make_subject(key), by=officer) for key in ("ada", "bob")]
+    calls = iter([True, False])
+
+    def fail_once(*given: Any, **named: Any) -> bool:
+        if next(calls):
+            raise RuntimeError("an error of the program")
+        return mail_handlers(*given, **named)
+
+    monkeypatch.setattr(reminders, "mail_handlers", fail_once)
+    assert send_reminders(max(request.due_on for request in requests)) == 1
+    assert sorted(SubjectRequest.objects.values_list("reminded", flat=True)) == [0, 90]
 
 
 def test_a_run_that_waits_for_a_person_is_told_once_and_again_when_it_stops_again(officer: User) -> None:
