@@ -24,8 +24,8 @@ from memadmin.erasure.steps.away import (
     RETRY_STORE,
     retry_after,
     stop_waiting,
-    store_step,
-    wait_for_store,
+    wait_for_step,
+    wait_for_stores,
     waiting_sentence,
 )
 from memadmin.erasure.steps.left_over import left_over
@@ -95,8 +95,7 @@ def erase_and_scan(lease: Lease, request: SubjectRequest, scope: SubjectScope) -
         # A scan that was interrupted goes on.
         if SCAN_PROGRESS not in lease.run.cursor:
             if scan.last_erasable(request):
-                for name, problem in erase_strays(lease, request, scope).items():
-                    raise wait_for_store(lease, request, store_step(request, name), problem)
+                wait_for_stores(lease, request, erase_strays(lease, request, scope))
             erase_until_nothing_is_left(lease, request, scope)
             vacuum_touched(lease, request)
         if not scan.scan(lease, request, scope):
@@ -294,7 +293,7 @@ def open_again(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> bo
             if left_over(scope, row):
                 again.add(row.pk)
         except StoreUnavailable as problem:
-            raise wait_for_store(lease, request, row, problem) from problem
+            raise wait_for_step(lease, row, problem) from problem
         lease.keep()
     if again:
         with lease.chunk():

@@ -214,9 +214,7 @@ def test_a_store_that_is_away_at_the_scan_can_be_left_out(
 ) -> None:
     """Also one in which the person has nothing."""
     request, agent = with_a_file(tmp_path, officer, second)
-    (tmp_path / "another").mkdir()
-    another = SqliteAgent(tmp_path / "another", name="another")
-    SessionRecord.objects.filter(store=another.store).delete()
+    another = without_sessions_of_the_person(tmp_path)
     with trouble(another, "deleted"):
         run = work_off(request)
         assert (run.state, run.reason) == (Run.State.WAITING, "The store another does not respond.")
@@ -247,9 +245,7 @@ def test_a_store_that_is_removed_while_it_is_waited_for_no_longer_counts(
     agent_tables: None, tmp_path: Path, officer: User, second: User
 ) -> None:
     request, agent = with_a_file(tmp_path, officer, second)
-    (tmp_path / "another").mkdir()
-    another = SqliteAgent(tmp_path / "another", name="another")
-    SessionRecord.objects.filter(store=another.store).delete()
+    another = without_sessions_of_the_person(tmp_path)
     with trouble(another, "deleted"):
         run = work_off(request)
         assert run.reason == "The store another does not respond."
@@ -275,6 +271,26 @@ def test_a_store_that_is_back_is_not_left_out(agent_tables: None, tmp_path: Path
     with pytest.raises(services.WrongState):
         services.leave_out(request, step, note="too late", by=second)
     agent.close()
+
+
+def test_each_store_that_is_away_at_the_search_waits(
+    agent_tables: None, tmp_path: Path, officer: User, second: User
+) -> None:
+    attach_main_store()
+    request = approved(with_sessions("ada", by=officer), by=officer, second=second)
+    agents = [without_sessions_of_the_person(tmp_path, name) for name in ("one", "two")]
+    with trouble(agents[0], "deleted"), trouble(agents[1], "deleted"):
+        work_off(request)
+    waiting = ErasureStep.objects.filter(request=request, state=StepState.WAITING)
+    assert list(waiting.values_list("place", flat=True)) == ["one", "two"]
+
+
+def without_sessions_of_the_person(folder: Path, name: str = "another") -> SqliteAgent:
+    """A file of SQLite in which nobody has a session."""
+    (folder / name).mkdir()
+    agent = SqliteAgent(folder / name, name=name)
+    SessionRecord.objects.filter(store=agent.store).delete()
+    return agent
 
 
 def with_a_file(folder: Path, officer: User, second: User) -> tuple[SubjectRequest, SqliteAgent]:

@@ -22,7 +22,7 @@ from memadmin.erasure.scan import files, sessions, tables
 from memadmin.erasure.scan.progress import CLEAN, KEY, Progress, RunProgress
 from memadmin.erasure.scan.variants import Finder
 from memadmin.erasure.scope import SubjectScope
-from memadmin.erasure.steps.away import RETRY_BUSY, store_step, wait_for_store
+from memadmin.erasure.steps.away import RETRY_BUSY, wait_for_step, wait_for_stores
 from memadmin.erasure.steps.left_over import left_over
 from memadmin.runs.engine import Lease, Wait
 from sessions_app.stores.base import StoreUnavailable
@@ -114,8 +114,7 @@ def search(lease: Lease, request: SubjectRequest, scope: SubjectScope, progress:
     away = sessions.search_stores(scope, finder, progress, left_out=sessions.left_out_of(request))
     if finder:
         files.search_files(finder, progress, later=away)
-    for name, problem in away.items():
-        raise wait_for_store(lease, request, store_step(request, name), problem)
+    wait_for_stores(lease, request, away)
 
 
 def recount(lease: Lease, request: SubjectRequest, scope: SubjectScope, progress: Progress) -> None:
@@ -128,7 +127,7 @@ def recount(lease: Lease, request: SubjectRequest, scope: SubjectScope, progress
         try:
             progress.found(row.place or row.name, count=left_over(scope, row))
         except StoreUnavailable as problem:
-            raise wait_for_store(lease, request, row, problem) from problem
+            raise wait_for_step(lease, row, problem) from problem
         lease.keep()
     progress.finish(part)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 from django.db.models.functions import Now
@@ -29,8 +30,15 @@ def store_step(request: SubjectRequest, store: str) -> ErasureStep:
     return step
 
 
-def wait_for_store(lease: Lease, request: SubjectRequest, step: ErasureStep, problem: StoreUnavailable) -> Wait:
-    """What to raise. The finished step waits from now on, so that a person can decide to leave it out."""
+def wait_for_stores(lease: Lease, request: SubjectRequest, away: Mapping[str, StoreUnavailable]) -> None:
+    """Raises Wait if stores are away, by their names, after their steps were set back to waiting."""
+    waits = [wait_for_step(lease, store_step(request, name), problem) for name, problem in away.items()]
+    if waits:
+        raise min(waits, key=lambda wait: wait.retry_after)
+
+
+def wait_for_step(lease: Lease, step: ErasureStep, problem: StoreUnavailable) -> Wait:
+    """Sets a finished step back to waiting, so that a person can decide to leave it out; returns the Wait to raise."""
     sentence = waiting_sentence(step, problem)
     with lease.chunk():
         done = ErasureStep.objects.filter(pk=step.pk, state=State.DONE)
@@ -39,7 +47,7 @@ def wait_for_store(lease: Lease, request: SubjectRequest, step: ErasureStep, pro
 
 
 def stop_waiting(lease: Lease, request: SubjectRequest) -> None:
-    """Steps that `wait_for_store` has set back are finished again, until it finds that the store is still away."""
+    """Steps that `wait_for_step` has set back are finished again, until it finds that the store is still away."""
     set_back = ErasureStep.objects.filter(request=request, state=State.WAITING, ended_at__isnull=False)
     if set_back.exists():
         with lease.chunk():
