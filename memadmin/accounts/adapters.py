@@ -31,7 +31,7 @@ TOO_MANY = "Too many failed attempts. Try again in 5 minutes."
 UNKNOWN_ADDRESS = "0.0.0.0"
 
 PURPOSE = "memadmin second factors"
-"""Of the derived key that encrypts them."""
+"""Purpose of the derived key that encrypts second factors."""
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types

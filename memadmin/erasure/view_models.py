@@ -106,7 +106,7 @@ def progress_line(parts: Sequence[tuple[str, str, bool]]) -> list[Stage]:
 
 
 class ProgressView:
-    """What requests and batches show alike: state, due date, second person and time to cancel."""
+    """State, due date, second person and time to cancel, which requests and batches show alike."""
 
     viewer: User
     looks: ClassVar[Mapping[str, tuple[str, str]]]
@@ -118,7 +118,7 @@ class ProgressView:
 
     @property
     def is_second_person(self) -> bool:
-        """Whether the viewer is another person than who asked for the approval."""
+        """True if somebody else than the viewer asked for the approval."""
         raise NotImplementedError
 
     @property
@@ -168,7 +168,7 @@ class ProgressView:
 
     @property
     def second_person(self) -> str:
-        """Who approved, or who may."""
+        """Name of the person who approved, or who is waited for."""
         shown = self.shown
         if shown.approved_at:
             return shown.approved_by.username if shown.approved_by else "a deleted account"

@@ -268,7 +268,7 @@ def members(run: Run, copy: AccessCopy, scope: SubjectScope) -> Iterator[Member]
 
 
 def processing_facts() -> dict[str, str]:
-    """What GDPR article 15 (1) asks for besides the data, as the record of processing has it. One query."""
+    """Facts from the record of processing that GDPR article 15 (1) asks for besides the data. One query."""
     record = ProcessingRecord.objects.only(*PROCESSING_FACTS).first()
     return {name: getattr(record, name) for name in PROCESSING_FACTS} if record else {}
 

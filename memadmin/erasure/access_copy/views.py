@@ -32,7 +32,7 @@ def refused(
     status: int = 409,
     sent: object = None,
 ) -> HttpResponse:
-    """Why nothing was changed; by default, what is wrong with the only form."""
+    """Page that says why nothing was changed; by default, the error of the only form."""
     return render(request, "erasure/copy_refused.html", {"case": case, "problem": problem}, status=status)
 
 

@@ -86,7 +86,7 @@ class Progress:
         ]
         self._found = []
 
-    def is_hidden(self, place: str) -> None:
+    def note_hidden(self, place: str) -> None:
         """Notes a table of which this role may not read every column."""
         if place not in self.state["hidden"]:
             self.state["hidden"].append(place)

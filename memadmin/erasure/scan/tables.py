@@ -140,7 +140,7 @@ def search_tables(
         if progress.is_done(part):
             continue
         if table.hidden:
-            progress.is_hidden(table.place)
+            progress.note_hidden(table.place)
         if table.columns:
             try:
                 TableScan(table, finder, progress, own_subjects, (agents or {}).get(table.oid)).work(part)

@@ -95,7 +95,7 @@ class Sessions(Step):
         return done
 
     def erase_one(self, backend: Backend, record: SessionRecord, done: Done, *, at_most: int) -> bool:
-        """Whether nothing of the session is left that the store can erase. Raises DeletionRefused, StoreUnavailable."""
+        """Erases items of one session; true if none is left that can go. Raises DeletionRefused, StoreUnavailable."""
         if Capability.ERASE_SESSIONS not in backend.capabilities:
             if left := backend.count(record.session_id, cap=UNCAPPED):
                 done.exceptions[Left.CANNOT_ERASE] = done.exceptions.get(Left.CANNOT_ERASE, 0) + left

@@ -46,7 +46,7 @@ def enter(request: SubjectRequest, scope: SubjectScope) -> Entry | None:
 
 
 def may_be_entered(request: SubjectRequest) -> bool:
-    """Whether the ledger has this erasure, or cannot be read: then it must not be cancelled."""
+    """True if the ledger has this erasure, or cannot be read: then it must not be cancelled."""
     ledger = own_ledger()
     try:
         return ledger is not None and any(entry.request == request.id for entry in ledger.entries())
