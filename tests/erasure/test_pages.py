@@ -135,6 +135,7 @@ def test_a_wrong_filter_gets_a_sentence_and_no_rows(query: str, first: Client, o
     answer = first.get(f"/requests/?{query}")
     assert answer.status_code == 400
     assert case.get_absolute_url() not in text(answer)
+    assert "No requests yet" not in text(answer)
 
 
 def test_what_needs_me_is_what_another_person_asked_for(

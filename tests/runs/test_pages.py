@@ -83,6 +83,7 @@ def test_finished_runs_are_filtered(run: Run, compliance: Client, query: str, is
     response = compliance.get(f"/runs/?{query}")
     assert (run.get_absolute_url() in text(response)) is is_listed
     assert response.status_code == (400 if "nonsense" in query else 200)
+    assert "No run has finished yet" not in text(response)
 
 
 def test_it_says_why_it_stands_still(run: Run, at: At, compliance: Client) -> None:
