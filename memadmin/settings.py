@@ -152,6 +152,9 @@ SUPPRESSION_LEDGER = environment.anchor_path(
     "MEMADMIN_SUPPRESSION_LEDGER", DATA_DIR / "suppressions.jsonl" if SIGNING_KEY_KEPT else None
 )
 RESCAN_AFTER = timedelta(minutes=environment.positive_integer("MEMADMIN_RESCAN_MINUTES"))
+RETENTION_GRACE = timedelta(hours=environment.positive_integer("MEMADMIN_RETENTION_GRACE_HOURS"))
+RETENTION_WINDOW = timedelta(hours=environment.positive_integer("MEMADMIN_RETENTION_WINDOW_HOURS"))
+RETENTION_HOUR = environment.hour("MEMADMIN_RETENTION_HOUR")
 BACKUP_DAYS = environment.positive_integer("MEMADMIN_BACKUP_DAYS")
 ACCESS_COPY_FOLDER = DATA_DIR / "access-copies"
 ACCESS_COPY_LIFETIME = timedelta(days=environment.positive_integer("MEMADMIN_ACCESS_COPY_DAYS"))

@@ -94,6 +94,19 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             "minutes",
         ),
         Variable(
+            "MEMADMIN_RETENTION_GRACE_HOURS",
+            "Time between the approval of a change of a retention policy and its effect.",
+            "24",
+            "hours",
+        ),
+        Variable("MEMADMIN_RETENTION_HOUR", "Hour of the day, in UTC, at which the nightly retention run begins.", "2"),
+        Variable(
+            "MEMADMIN_RETENTION_WINDOW_HOURS",
+            "Hours of the night: a large retention run takes half of them, and begins in no other.",
+            "4",
+            "hours",
+        ),
+        Variable(
             "MEMADMIN_SUPPRESSION_LEDGER",
             "File that lists erasures by keyed digests, outside of the database and of its backups: after a restore"
             " they are repeated by `replay_suppressions`, and before that no page is shown.",

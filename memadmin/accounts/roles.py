@@ -44,6 +44,8 @@ RUNS = ["runs.view_run", "runs.control_run"]
 
 HOLDS = ["retention.view_hold", "retention.place_hold", "retention.release_hold"]
 
+POLICIES = ["retention.view_policy", "retention.change_policy", "retention.approve_policy"]
+
 REQUESTS = ["erasure.view_request", "erasure.handle_request", "erasure.approve_request"]
 
 ROLES: dict[str, list[str]] = {
@@ -62,6 +64,7 @@ ROLES: dict[str, list[str]] = {
         "sessions_app.reopen_subject",
         *RUNS,
         *HOLDS,
+        *POLICIES,
         *REQUESTS,
         *DATA_MAP,
         "erasure.change_processing_record",

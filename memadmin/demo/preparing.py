@@ -21,8 +21,8 @@ from memadmin import environment
 from memadmin.demo import agents, cases, remembering, sealing, talks
 from memadmin.demo.stories.support import WHERE_IS_MY_ORDER
 from memadmin.deploy.roles import Roles
+from memadmin.retention.holds.services import place_hold
 from memadmin.retention.models import LegalHold
-from memadmin.retention.services import place_hold
 from sessions_app import registry
 from sessions_app.encryption import keyring
 from sessions_app.models import SessionRecord, SessionStore, SubjectKind

@@ -157,6 +157,10 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "procrastinate_workers": READ,
         "retention_holdlock": (),
         "retention_legalhold": CHANGE,
+        "retention_retentionpolicy": ADD,
+        "retention_policyversion": CHANGE,
+        "retention_sweepresult": READ,
+        "retention_unfinishedexpiry": READ,
         # Tombstones: only the worker and the migrator write them.
         "sessions_app_erasedkey": READ,
         "sessions_app_fenceoutbox": READ,
@@ -189,6 +193,8 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         # Changed by triggers with the rights of their owner.
         "retention_holdlock": (),
         "retention_legalhold": READ,
+        "retention_retentionpolicy": READ,
+        "retention_policyversion": READ,
         "sessions_app_erasedkey": CHANGE,
         "sessions_app_tombstonelock": (),
     },

@@ -14,7 +14,7 @@ from django.utils.timezone import now
 from memadmin.erasure import locators
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.querysets import SubjectRequestQuerySet
-from memadmin.retention.forms import target_of
+from memadmin.retention.holds.forms import target_of
 from memadmin.runs.models import Run
 from memadmin.web.filters import FilterForm
 from sessions_app.models import Subject, SubjectKind

@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.utils.module_loading import autodiscover_modules
 
 
 class RetentionConfig(AppConfig):
@@ -6,8 +7,12 @@ class RetentionConfig(AppConfig):
     label = "retention"
 
     def ready(self) -> None:
-        from memadmin.retention import guard, panels  # noqa: F401  # registers them
-        from memadmin.retention.querysets import count_to_decide
+        from memadmin.retention.holds import guard, panels  # noqa: F401  # registers them
+        from memadmin.retention.models.querysets import count_changes_to_decide, count_to_decide
+        from memadmin.retention.targets import audit_details, items, memories, sessions  # noqa: F401
         from memadmin.web.navigation import WAITING
 
+        # Upper apps add targets of their own.
+        autodiscover_modules("retention_targets")
         WAITING["retention:holds"] = count_to_decide
+        WAITING["policies:list"] = count_changes_to_decide

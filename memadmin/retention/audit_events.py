@@ -1,4 +1,4 @@
-"""Audit events of legal holds."""
+"""Audit events of legal holds, retention policies and their runs."""
 
 from __future__ import annotations
 
@@ -20,4 +20,49 @@ HOLD_RELEASED = declare("hold.released", "A second person approved the release o
 HOLD_KEPT = declare("hold.kept", "A request to release a legal hold was rejected or withdrawn.", object=HOLD)
 HOLD_REFUSED = declare(
     "hold.release_denied", "A person tried to approve a release that they had requested themselves.", object=HOLD
+)
+
+VERSION = "retention.policyversion"
+
+CHANGE_PROPOSED = declare(
+    "retention.change_proposed",
+    "A person proposed a change of a retention policy, which could delete more: another person has to approve it.",
+    object=VERSION,
+    counters=("rows",),
+)
+CHANGE_MADE = declare(
+    "retention.changed",
+    "A person changed a retention policy; the change keeps data for longer, so it needed no approval.",
+    object=VERSION,
+)
+CHANGE_APPROVED = declare(
+    "retention.change_approved",
+    "A second person approved a change of a retention policy. It takes effect after the grace period.",
+    object=VERSION,
+)
+CHANGE_CLOSED = declare(
+    "retention.change_stopped",
+    "A change of a retention policy was withdrawn, rejected, or cancelled in its grace period.",
+    object=VERSION,
+    reasons=("withdrawn", "rejected", "cancelled"),
+)
+CHANGE_DENIED = declare(
+    "retention.change_denied",
+    "A person tried to approve a change of a retention policy that they had proposed themselves.",
+    object=VERSION,
+)
+ROWS_EXPIRED = declare(
+    "retention.rows_expired",
+    "A retention run deleted or changed data whose time was over, under one version of a policy.",
+    object=VERSION,
+    counters=("rows", "items", "held"),
+)
+ITEMS_EXPIRED = declare(
+    "retention.items_expired",
+    "A retention run deleted or redacted items of a session whose time was over.",
+    object="sessions_app.sessionrecord",
+    counters=("items",),
+)
+RETENTION_PREVIEWED = declare(
+    "retention.previewed", "A person counted what a retention policy, or a change of one, would take."
 )

@@ -1,4 +1,4 @@
-"""Expired items of an encrypted session that may be deleted: whole turns, and no call without its output.
+"""Expired items of a session that may be deleted: whole turns, and no call without its output.
 
 The time of an envelope is in clear text, and cannot be verified without its key. That is good enough, because whoever
 could have changed the time could have deleted the row as well.
@@ -6,7 +6,7 @@ could have changed the time could have deleted the row as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -21,7 +21,9 @@ class Purge:
     """Decides on the items of one session, which come examined, and decrypted if the key is loaded."""
 
     before: datetime
-    """Items that were encrypted before this instant may be deleted."""
+    """Items of which the time is before this instant may be deleted."""
+    time_of: Callable[[StoredItem], datetime | None] = field(default=lambda item: encrypted_at(item))
+    """The time of an item that counts; None: it stays."""
     kept_keys: set[tuple[str, str]] = field(default_factory=set)
     """Calls and outputs of the items that stay, as far as they can be read."""
     kept_expired: int = 0
@@ -54,11 +56,18 @@ class Purge:
         return all(self._may_go(item) for item in turn)
 
     def _may_go(self, item: StoredItem) -> bool:
-        """Age by the time in its envelope; an envelope that was tampered with has none."""
-        seal = item.seal
-        if seal is None or seal.sealed_at is None or seal.state == SealState.TAMPERED:
-            return False
-        return seal.sealed_at < self.before
+        moment = self.time_of(item)
+        return moment is not None and moment < self.before
+
+
+def encrypted_at(item: StoredItem) -> datetime | None:
+    """The time in an item's envelope; an envelope that was tampered with has none."""
+    return None if item.seal is None or item.seal.state == SealState.TAMPERED else item.seal.sealed_at
+
+
+def encrypted_or_written_at(item: StoredItem) -> datetime | None:
+    """The time in an item's envelope, and of another item the time that the store has."""
+    return item.written_at if item.seal is None else encrypted_at(item)
 
 
 def earliest_kept(now: datetime, ttl: timedelta, older_than: timedelta | None) -> datetime:

@@ -179,7 +179,10 @@ def _backfill(store: SessionStore, tables: StoreTables) -> AttachStep:
     date, and forgotten ones are left out: they would be refused. Each batch begins with the last id of the one before,
     so an empty session id needs no case of its own.
     """
-    zone = sql.SQL("") if tables.sessions.columns["updated_at"].has_zone else sql.SQL(" AT TIME ZONE {}")
+    began, written = (
+        sql.SQL("") if tables.sessions.columns[column].has_zone else sql.SQL(" AT TIME ZONE {}")
+        for column in ("created_at", "updated_at")
+    )
     body = sql.SQL("""
 DECLARE
   next_id text := '';
@@ -188,11 +191,11 @@ BEGIN
   LOOP
     PERFORM set_config('lock_timeout', {lock_timeout}, true);
     WITH batch AS (
-      SELECT session_id, updated_at{zone} AS written_at
+      SELECT session_id, created_at{began} AS began_at, updated_at{written} AS written_at
       FROM {sessions} WHERE session_id >= next_id ORDER BY session_id LIMIT {rows}
     ), registered AS (
-      INSERT INTO {records} AS r (store_id, session_id, last_activity_at)
-      SELECT {store_id}, session_id, coalesce(written_at, now()) FROM batch
+      INSERT INTO {records} AS r (store_id, session_id, registered_at, last_activity_at)
+      SELECT {store_id}, session_id, least(began_at, now()), coalesce(written_at, now()) FROM batch
       WHERE NOT {is_forgotten}({store_id}, session_id)
       ON CONFLICT (store_id, session_id) DO UPDATE
       SET last_activity_at = EXCLUDED.last_activity_at, activity_count = r.activity_count + 1
@@ -205,7 +208,8 @@ BEGIN
 END
 """).format(
         lock_timeout=sql.Literal(LOCK_TIMEOUT),
-        zone=zone.format(sql.Literal(store.writer_timezone)),
+        began=began.format(sql.Literal(store.writer_timezone)),
+        written=written.format(sql.Literal(store.writer_timezone)),
         sessions=tables.sessions.identifier,
         records=tables.records,
         is_forgotten=sql.Identifier(tables.our_schema, "memadmin_is_forgotten"),

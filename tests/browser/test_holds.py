@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from django.utils.timezone import now
 from playwright.sync_api import Page, expect
 
+from memadmin.retention.holds.services import request_release
 from memadmin.retention.models import LegalHold
-from memadmin.retention.services import request_release
 from tests.builders import make_session, make_subject
 from tests.people import person
 from tests.retention.builders import make_hold, released

@@ -28,7 +28,7 @@ from memadmin.client.sessions import GovernedSession, SubjectErased, SubjectMism
 from memadmin.client.subject_keys import KeyFolder, SubjectKeysUnavailable
 from memadmin.client.subjects import Subject as SubjectInHost
 from memadmin.deploy.checks import operation
-from memadmin.retention.guard import OnLegalHold
+from memadmin.retention.holds.guard import OnLegalHold
 from sessions_app import registry
 from sessions_app.encryption import sealing_of
 from sessions_app.encryption.envelope_text import decrypt_for_rewrite

@@ -22,7 +22,7 @@ from memadmin.deploy.checks import enforcement, operation, rights
 from memadmin.deploy.checks.finding import CheckFinding
 from memadmin.deploy.roles import INSERT_ONLY, Roles
 from memadmin.deploy.steps import fetch
-from memadmin.retention.guard import HOLD_TRIGGERS
+from memadmin.retention.holds.guard import HOLD_TRIGGERS
 from tests.agents import attach_main_store, run_sql, second_connection, value_of
 from tests.audit.events import record_events
 from tests.builders import make_store

@@ -21,8 +21,8 @@ from sqlalchemy.exc import DBAPIError
 from memadmin.erasure import work
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.steps import sessions as sessions_step
+from memadmin.retention.holds.services import HoldError
 from memadmin.retention.models import LegalHold
-from memadmin.retention.services import HoldError
 from memadmin.runs import engine
 from memadmin.runs.kinds import kind_named
 from memadmin.runs.models import Run

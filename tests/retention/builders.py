@@ -7,8 +7,8 @@ from datetime import timedelta
 from django.contrib.auth.models import User
 from django.utils.timezone import now
 
+from memadmin.retention.holds.services import place_hold, release_hold, request_release
 from memadmin.retention.models import LegalHold
-from memadmin.retention.services import place_hold, release_hold, request_release
 from sessions_app.models import SessionRecord, Subject
 
 

@@ -13,9 +13,15 @@ from psycopg import IsolationLevel
 
 from memadmin import audit
 from memadmin.migrating import sql_text
-from memadmin.retention.guard import OnLegalHold
+from memadmin.retention.holds.guard import OnLegalHold
+from memadmin.retention.holds.services import (
+    DeletionUnderWay,
+    NotSecondPerson,
+    keep_hold,
+    release_hold,
+    request_release,
+)
 from memadmin.retention.models import LegalHold
-from memadmin.retention.services import DeletionUnderWay, NotSecondPerson, keep_hold, release_hold, request_release
 from memories_app.audit_events import EraseReason
 from memories_app.models import Evidence, Memory, Recall, Signal
 from memories_app.services.erasing import erase_version
@@ -352,7 +358,7 @@ class TestAtTheSameTime:
     def test_a_deletion_that_does_not_end_is_told(
         self, record: SessionRecord, officer: User, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("memadmin.retention.services.LOCK_TIMEOUT", "50ms")
+        monkeypatch.setattr("memadmin.retention.holds.services.LOCK_TIMEOUT", "50ms")
         with second_connection() as eraser:
             eraser.execute(ERASE)
             with pytest.raises(DeletionUnderWay):

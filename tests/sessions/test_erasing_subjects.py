@@ -14,8 +14,8 @@ from django.test import Client
 from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
+from memadmin.retention.holds.services import NothingToHold
 from memadmin.retention.models import LegalHold
-from memadmin.retention.services import NothingToHold
 from sessions_app.models import (
     ErasedKey,
     SessionRecord,

@@ -83,8 +83,14 @@ def erase_details(event: AuditEvent, *, by: By = None, reason: str) -> int:
 
 
 @transaction.atomic
-def erase_details_of(event_ids: Collection[UUID], *, subject: UUID) -> int:
-    """Erases the details of these events, at most MOST_SHOWN, at the request of their subject; returns how many.
+def erase_details_of(
+    event_ids: Collection[UUID],
+    *,
+    subject: UUID | None = None,
+    reason: ErasureReason = ErasureReason.SUBJECT_REQUEST,
+) -> int:
+    """Erases the details of these events, at most MOST_SHOWN, by default at the request of their subject; returns how
+    many.
 
     In the caller's transaction, with one event. Details that are gone already do not count.
     """
@@ -92,7 +98,7 @@ def erase_details_of(event_ids: Collection[UUID], *, subject: UUID) -> int:
         DETAILS_ERASED,
         subject=subject,
         shown=event_ids,
-        reason_code=ErasureReason.SUBJECT_REQUEST,
+        reason_code=reason,
         counters={"events": len(event_ids)},
     )
     return erased_by("memadmin_erase_details", erasure)

@@ -10,7 +10,7 @@ from django.db import connection
 from memadmin.audit.log.triggers import Calling
 from memadmin.deploy.checks.finding import APPLY, CheckFinding
 from memadmin.deploy.steps import fetch
-from memadmin.retention.guard import HOLD_TRIGGERS
+from memadmin.retention.holds.guard import HOLD_TRIGGERS
 
 FUNCTIONS = """
 SELECT p.oid::regprocedure::text, has_function_privilege('public', p.oid, 'EXECUTE'),

@@ -12,8 +12,8 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.timezone import now
 
-from memadmin.retention import services
-from memadmin.retention.forms import LABEL, REVIEW_AFTER, SESSION, target_of
+from memadmin.retention.holds import services
+from memadmin.retention.holds.forms import LABEL, REVIEW_AFTER, SESSION, target_of
 from memadmin.retention.models import LegalHold
 from sessions_app.models import SubjectKind
 

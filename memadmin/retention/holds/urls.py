@@ -1,6 +1,6 @@
 from django.urls import path
 
-from memadmin.retention import views
+from memadmin.retention.holds import views
 
 app_name = "retention"
 urlpatterns = [

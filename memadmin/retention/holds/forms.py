@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 from django.utils.timezone import now
 
 from memadmin.retention.models import LegalHold
-from memadmin.retention.querysets import LegalHoldQuerySet
+from memadmin.retention.models.querysets import LegalHoldQuerySet
 from memadmin.web.filters import FilterForm
 from sessions_app.models import SessionRecord, Subject, SubjectKind
 from sessions_app.services.subjects import UnknownKey, known_subject

@@ -48,3 +48,12 @@ def refuse_held(records: Collection[UUID], subjects: Collection[UUID]) -> None:
         number = cursor.fetchone()[0]
     if number is not None:
         raise OnLegalHold(number)
+
+
+def keep_holds_out() -> None:
+    """Lets no hold be placed before the caller's transaction ends; waits for one that is being placed. One query.
+
+    What a later statement of the transaction sees of holds stays so.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT memadmin_first_hold('{}', '{}')")

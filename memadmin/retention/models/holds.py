@@ -16,7 +16,7 @@ from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.audit.log.triggers import Calling
-from memadmin.retention import querysets
+from memadmin.retention.models import querysets
 from sessions_app.models import SessionRecord, Subject
 from sessions_app.models.querysets import SessionRecordQuerySet
 

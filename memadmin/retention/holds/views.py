@@ -11,8 +11,8 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
 from memadmin.counting import capped
-from memadmin.retention import access, services
-from memadmin.retention.forms import HoldFilters, HoldReviewForm, PlaceHoldForm, ReleaseForm, uuid_in
+from memadmin.retention.holds import access, services
+from memadmin.retention.holds.forms import HoldFilters, HoldReviewForm, PlaceHoldForm, ReleaseForm, uuid_in
 from memadmin.retention.models import LegalHold
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page

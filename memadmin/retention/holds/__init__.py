@@ -1,0 +1,1 @@
+"""Legal holds: what must not be deleted."""

@@ -1,0 +1,82 @@
+"""Results of sweeps: what one run did under one version of a policy at one place. Steps of the run, and its ledger."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+from memadmin.retention.models import querysets
+from memadmin.retention.models.policies import PolicyVersion
+from memadmin.runs.models import Run
+
+
+class SweepResult(models.Model):
+    """Counts of one run under one version at one place. Contains no personal data."""
+
+    class State(models.TextChoices):
+        TO_DO = "to_do", "waiting"
+        RUNNING = "running", "running"
+        DONE = "done", "done"
+        SKIPPED = "skipped", "skipped"
+
+    FINISHED: ClassVar = (State.DONE, State.SKIPPED)
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="sweep_results")
+    version = models.ForeignKey(PolicyVersion, on_delete=models.PROTECT, related_name="results")
+    # Name of a store; empty for the console's own tables.
+    place = models.CharField(max_length=64, default="", db_default="", blank=True)
+    position = models.PositiveIntegerField(default=0, db_default=0)
+    state = models.CharField(max_length=8, choices=State, default=State.TO_DO, db_default=State.TO_DO)
+    # Why it was skipped, or does not go on: a sentence without personal data.
+    reason = models.CharField(max_length=400, default="", db_default="", blank=True)
+    # Rows that were due when the run began, null if they could not be counted; and rows that it took: sessions,
+    # memories or others, as the target counts. `items` are those of the sessions.
+    previewed = models.BigIntegerField(null=True)
+    previewed_items = models.BigIntegerField(null=True)
+    taken = models.BigIntegerField(default=0, db_default=0)
+    items = models.BigIntegerField(default=0, db_default=0)
+    held = models.BigIntegerField(default=0, db_default=0)
+    live = models.BigIntegerField(default=0, db_default=0)
+    # Rows that stay for now, by the code of the reason.
+    left = models.JSONField(default=dict, db_default={})
+    # Rows deleted or changed, by table.
+    tables = models.JSONField(default=dict, db_default={})
+    # Whether a person was asked because it would take far more than expected.
+    has_asked = models.BooleanField(default=False, db_default=False)
+    cursor = models.JSONField(default=dict, db_default={})
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    # When the run ended: rows that were due and stay, since when the oldest of them is due, and rows due by tomorrow.
+    backlog = models.BigIntegerField(null=True)
+    behind_since = models.DateTimeField(null=True)
+    forecast = models.BigIntegerField(null=True)
+
+    objects = querysets.SweepResultQuerySet.as_manager()
+
+    class Meta:
+        default_permissions = ()
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["run", "version", "place"], name="sweep_result_once"),
+        ]
+        indexes: ClassVar = [models.Index(fields=["version", "place", "-id"], name="sweep_result_of_version")]
+
+    def __str__(self) -> str:
+        return f"result {self.pk} of R-{self.run_id}"
+
+
+class UnfinishedExpiry(models.Model):
+    """A session of which a sweep has deleted some items: the next chunk, or the next run, goes on with it.
+
+    While the row is there the session's fence is up, so that no agent writes between items that go.
+    """
+
+    record_id = models.UUIDField(primary_key=True)
+    version = models.ForeignKey(PolicyVersion, on_delete=models.PROTECT, related_name="+")
+    since = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"unfinished expiry of session {self.record_id}"

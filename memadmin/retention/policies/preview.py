@@ -1,0 +1,133 @@
+"""Previews: what the policies, or a change of one, would take at an instant. The queries are those of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, F, QuerySet
+from django.db.models.functions import Now, Trunc
+
+from memadmin.retention.policies.rules import Rule
+from memadmin.retention.targets.base import PlaceCount, target_named
+from memadmin.retention.targets.due_rows import DueRows
+
+SAMPLES = 10
+BUCKETS = 13
+DAYS_A_BUCKET = 30
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyPreview:
+    """What one rule would take, by place."""
+
+    rule: Rule
+    places: Sequence[PlaceCount]
+
+    @property
+    def rows(self) -> int:
+        return sum(place.rows for place in self.places)
+
+    @property
+    def items(self) -> int | None:
+        counted = [place.items for place in self.places if place.items is not None]
+        return sum(counted) if counted else None
+
+    @property
+    def held(self) -> int:
+        return sum(place.held for place in self.places)
+
+    @property
+    def live(self) -> int:
+        return sum(place.live for place in self.places)
+
+    @property
+    def subjects(self) -> int:
+        """Number of subjects; one with sessions at two places counts twice."""
+        return sum(place.subjects for place in self.places)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every place was counted."""
+        return not any(place.problem for place in self.places)
+
+    def as_json(self) -> dict[str, Any]:
+        """For a version's row: counts by place, and no ids."""
+        places = [asdict(place) for place in self.places]
+        for place in places:
+            for name in ("oldest", "newest"):
+                place[name] = place[name] and place[name].isoformat()
+        return {"rows": self.rows, "items": self.items, "held": self.held, "live": self.live, "places": places}
+
+
+def preview(rule: Rule, rules: Sequence[Rule], *, at: datetime | None = None) -> PolicyPreview:
+    """Counts what `rule` would take among these rules, at an instant or now. Some queries for each place.
+
+    Never raises for a store that does not respond: its place has the `problem`.
+    """
+    due = DueRows(rules, at)
+    target = target_named(rule.target)
+    return PolicyPreview(rule, [target.count(due, rule, place) for place in target.places(rule)])
+
+
+def with_draft(rules: Iterable[Rule], draft: Rule) -> list[Rule]:
+    """The rules as they would be with a draft instead of its policy's present version."""
+    return [*(rule for rule in rules if rule.policy != draft.policy), draft]
+
+
+def without(rules: Iterable[Rule], policy: UUID) -> list[Rule]:
+    """The rules as they would be if a policy ended."""
+    return [rule for rule in rules if rule.policy != policy]
+
+
+def samples(rule: Rule, rules: Sequence[Rule], *, at: datetime | None = None) -> list[Any]:
+    """The oldest rows that would go, at most SAMPLES. One query; the callers show no content."""
+    rows = DueRows(rules, at).due(rule).annotate(clock_at=target_named(rule.target).clock(rule.clock))
+    return list(rows.order_by("clock_at", "pk")[:SAMPLES])
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Rows of an age, in days; the last bucket has everything older, too."""
+
+    days: int
+    kept: int
+    taken: int
+    held: int
+
+
+def histogram(rule: Rule, rules: Sequence[Rule], *, at: datetime | None = None) -> list[Bucket]:
+    """Rows that the rule is about by their age, in buckets of 30 days: kept, taken and held. Three queries."""
+    due = DueRows(rules, at)
+    target = target_named(rule.target)
+    everything = by_age(target.rows().filter(target.scope_q(rule)), rule)
+    taken, held = by_age(due.due(rule), rule), by_age(due.held(rule), rule)
+    return [
+        Bucket(
+            days=number * DAYS_A_BUCKET,
+            kept=max(everything.get(number, 0) - taken.get(number, 0) - held.get(number, 0), 0),
+            taken=taken.get(number, 0),
+            held=held.get(number, 0),
+        )
+        for number in range(BUCKETS)
+    ]
+
+
+def by_age(rows: QuerySet[Any], rule: Rule) -> Mapping[int, int]:
+    """Numbers of rows by the number of their bucket."""
+    clock = target_named(rule.target).clock(rule.clock)
+    counts = (
+        rows.annotate(day=Trunc(clock, "day"), today=Trunc(Now(), "day"))
+        .annotate(age=F("today") - F("day"))
+        .order_by()
+        .values_list("age")
+        .annotate(count=Count("pk"))
+    )
+    found: dict[int, int] = {}
+    for age, count in counts:
+        number = min(max(age, timedelta()) // timedelta(days=DAYS_A_BUCKET), BUCKETS - 1)
+        found[number] = found.get(number, 0) + count
+    return found

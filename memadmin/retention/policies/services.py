@@ -1,0 +1,228 @@
+"""Services of retention policies: propose, approve, withdraw, reject, cancel, end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+from django.db.models.functions import Now
+
+from memadmin import audit
+from memadmin.accounts.same_person import is_same_person
+from memadmin.retention import audit_events
+from memadmin.retention.models import PolicyVersion, RetentionPolicy
+from memadmin.retention.policies.comparing import could_take_more
+from memadmin.retention.policies.preview import PolicyPreview, preview, with_draft, without
+from memadmin.retention.policies.rules import Rule
+from memadmin.retention.targets.base import target_named
+
+Closed = PolicyVersion.Closed
+
+CONFIRM_ROWS = 10_000
+CONFIRM_SHARE = 0.1
+"""A change that takes more rows than this, or a larger share of what it is about, is confirmed by typing."""
+
+
+class PolicyError(Exception):
+    """A change that is not possible; the message is a sentence for the operator. Nothing was changed."""
+
+
+class ChangeAlreadyOpen(PolicyError):
+    def __init__(self, policy: RetentionPolicy) -> None:
+        super().__init__(f"A change of {policy} is open already. Approve or stop it first. Nothing was saved.")
+
+
+class ChangeAlreadyDecided(PolicyError):
+    def __init__(self) -> None:
+        super().__init__("This change was decided meanwhile. Nothing was saved; this is its current state.")
+
+
+class ApprovedByProposer(PolicyError):
+    def __init__(self) -> None:
+        super().__init__("You proposed this change yourself. Another person has to approve it.")
+
+
+class PolicyNameTaken(PolicyError):
+    def __init__(self) -> None:
+        super().__init__("There is a policy with this name already. Choose another name, or change that policy.")
+
+
+class NotConfirmed(PolicyError):
+    def __init__(self) -> None:
+        super().__init__("The change takes much data: type the name of the policy to confirm it. Nothing was saved.")
+
+
+class DefaultStays(PolicyError):
+    def __init__(self) -> None:
+        super().__init__("The default policy cannot end: it decides where no other does. Change what it says.")
+
+
+class NothingChanged(PolicyError):
+    def __init__(self) -> None:
+        super().__init__("This is what the policy says already. Nothing was saved.")
+
+
+def rules_in_force() -> list[Rule]:
+    """The rules of all policies in force. One query."""
+    return [version.rule() for version in PolicyVersion.objects.in_force()]
+
+
+def current_version(policy: RetentionPolicy) -> PolicyVersion | None:
+    """The version in force; None before the first, and after the end. One query."""
+    return PolicyVersion.objects.in_force().filter(policy=policy).first()
+
+
+def propose_policy(name: str, content: dict[str, Any], *, reason: str, by: User | None) -> PolicyVersion:
+    """A new policy; see `propose_change`. Raises PolicyNameTaken."""
+    try:
+        with transaction.atomic():
+            policy = RetentionPolicy.objects.create(name=name)
+            return propose_change(policy, content, reason=reason, by=by)
+    except IntegrityError as problem:
+        if RetentionPolicy.objects.filter(name=name).exists():
+            raise PolicyNameTaken from problem
+        raise
+
+
+@transaction.atomic
+def propose_change(policy: RetentionPolicy, content: dict[str, Any], *, reason: str, by: User | None) -> PolicyVersion:
+    """Another version of a policy. In force at once if it surely keeps more, otherwise after approval and grace.
+
+    `content` has the columns of `PolicyVersion.CONTENT` that are not empty. Counts what the change would take, which
+    can take seconds. Raises ChangeAlreadyOpen and NothingChanged.
+    """
+    policy = RetentionPolicy.objects.select_for_update().get(pk=policy.pk)
+    if PolicyVersion.objects.open().filter(policy=policy).exists():
+        raise ChangeAlreadyOpen(policy)
+    current = current_version(policy)
+    version = PolicyVersion(policy=policy, number=next_number(policy), reason=reason, proposed_by=by, **content)
+    new = None if version.is_end else version.rule()
+    old = current.rule() if current else None
+    if old and new and same_content(old, new) and current and current.note == version.note:
+        raise NothingChanged
+    version.needs_approval = could_take_more(old, new)
+    if version.needs_approval:
+        version.preview = preview_of(version).as_json()
+        version.save(force_insert=True)
+        audit.record(
+            audit_events.CHANGE_PROPOSED, by=by, target=version, counters={"rows": version.preview.get("rows", 0)}
+        )
+    else:
+        version.save(force_insert=True)
+        audit.record(audit_events.CHANGE_MADE, by=by, target=version)
+        PolicyVersion.objects.filter(pk=version.pk).update(starts_at=Now())
+    version.refresh_from_db()
+    return version
+
+
+@transaction.atomic
+def end_policy(policy: RetentionPolicy, *, reason: str, by: User | None) -> PolicyVersion:
+    """Proposes the end of a policy: from then on the others decide about its data. Raises PolicyError."""
+    if policy.is_default:
+        raise DefaultStays
+    current = current_version(policy)
+    if current is None:
+        raise ChangeAlreadyDecided
+    content = {name: getattr(current, name) for name in PolicyVersion.CONTENT if name != "note"}
+    return propose_change(policy, content | {"is_end": True}, reason=reason, by=by)
+
+
+def preview_of(version: PolicyVersion) -> PolicyPreview:
+    """What would go under a version that is not in force, counted as of now.
+
+    Of a policy that ends: what the other policies would take of its data.
+    """
+    rules = rules_in_force()
+    rule = version.rule()
+    if not version.is_end:
+        return preview(rule, with_draft(rules, rule))
+    others = without(rules, version.policy_id)
+    taking = [preview(other, others) for other in others if other.target == rule.target and other.length]
+    return PolicyPreview(rule, [place for each in taking for place in each.places])
+
+
+def needs_typing(version: PolicyVersion) -> bool:
+    """Whether so much would go that the approval is confirmed by typing. One query."""
+    rows = version.preview.get("rows", 0)
+    if rows > CONFIRM_ROWS:
+        return True
+    target = target_named(version.target)
+    share = CONFIRM_SHARE * target.rows().filter(target.scope_q(version.rule())).count()
+    return bool(rows) and rows > share
+
+
+def approve_change(version: PolicyVersion, *, by: User, confirmation: str = "") -> PolicyVersion:
+    """Approves a change as the second person; it takes effect after the grace period.
+
+    Raises ChangeAlreadyDecided, NotConfirmed, and ApprovedByProposer, which is recorded.
+    """
+    try:
+        with transaction.atomic():
+            version = locked(version)
+            if not version.awaits_approval:
+                raise ChangeAlreadyDecided
+            if not is_second_person(version, by):
+                raise ApprovedByProposer
+            if needs_typing(version) and confirmation.strip() != version.policy.name:
+                raise NotConfirmed
+            audit.record(audit_events.CHANGE_APPROVED, by=by, target=version)
+            return changed(version, approved_by=by, approved_at=Now(), starts_at=Now() + grace())
+    except ApprovedByProposer:
+        audit.record(audit_events.CHANGE_DENIED, by=by, target=version, outcome="denied")
+        raise
+
+
+def grace() -> timedelta:
+    """Time between the approval of a change and its effect, in which it can be cancelled."""
+    length: timedelta = settings.RETENTION_GRACE
+    return length
+
+
+@transaction.atomic
+def stop_change(version: PolicyVersion, *, reason: str, by: User) -> PolicyVersion:
+    """Withdraws one's own change, rejects that of another, or cancels an approved one in its grace period.
+
+    Raises ChangeAlreadyDecided once it is in force.
+    """
+    version = locked(version)
+    if not version.is_open:
+        raise ChangeAlreadyDecided
+    if version.approved_at:
+        closed_as = Closed.CANCELLED
+    else:
+        closed_as = Closed.REJECTED if is_second_person(version, by) else Closed.WITHDRAWN
+    audit.record(audit_events.CHANGE_CLOSED, by=by, target=version, reason_code=closed_as)
+    return changed(version, closed_as=closed_as, closed_at=Now(), closed_by=by, closing_reason=reason)
+
+
+def is_second_person(version: PolicyVersion, user: User) -> bool:
+    """True if this user may approve: another person than the one who proposed, by account and by e-mail address."""
+    proposed_by = version.proposed_by
+    # What a command proposed has no account; whoever approves it is the first person.
+    return proposed_by is None or not is_same_person(user, proposed_by)
+
+
+def locked(version: PolicyVersion) -> PolicyVersion:
+    return PolicyVersion.objects.select_for_update(of=("self",)).with_names().get(pk=version.pk)
+
+
+def changed(version: PolicyVersion, **columns: Any) -> PolicyVersion:
+    PolicyVersion.objects.filter(pk=version.pk).update(**columns)
+    version.refresh_from_db()
+    return version
+
+
+def next_number(policy: RetentionPolicy) -> int:
+    last = PolicyVersion.objects.filter(policy=policy).aggregate(last=Max("number"))["last"]
+    return int(last or 0) + 1
+
+
+def same_content(old: Rule, new: Rule) -> bool:
+    neutral = {"version": UUID(int=0), "number": 0}
+    return replace(old, **neutral) == replace(new, **neutral)  # type: ignore[arg-type]

@@ -1,0 +1,34 @@
+"""Kinds of runs of retention."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib.auth.models import User
+from django.urls import reverse
+
+from memadmin.retention.sweep import work
+from memadmin.retention.sweep.starting import RUN_KIND
+from memadmin.retention.targets.base import KeptReason
+from memadmin.runs.engine import Lease
+from memadmin.runs.kinds import RunKind, register
+from memadmin.runs.models import Run
+
+
+@register
+class RetentionKind(RunKind):
+    name = RUN_KIND
+    title = "Retention"
+    unit = "rows"
+    counters: ClassVar = {"items": "Items", "held": "Kept by holds", "live": "Kept, in use"}
+    sentences: ClassVar = {**KeptReason.SENTENCES, work.AWAY: "The store did not respond and was skipped."}
+    hints: ClassVar = frozenset({KeptReason.KEPT_WITH_TURN, KeptReason.BUSY})
+
+    def work(self, lease: Lease) -> None:
+        work.work(lease)
+
+    def describe(self, run: Run) -> str:
+        return f"Policy {run.parameters['policy']}" if run.parameters.get("policy") else "All policies"
+
+    def url(self, run: Run, viewer: User) -> str:
+        return reverse("sweeps:run", args=[run.number]) if viewer.has_perm("retention.view_policy") else ""

@@ -1,0 +1,33 @@
+-- What a policy said at any time can be proved: its versions are never changed or deleted.
+
+CREATE OR REPLACE FUNCTION memadmin_keep_policy_versions() RETURNS trigger
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF TG_OP <> 'UPDATE' THEN
+        RAISE EXCEPTION 'A version of a retention policy is never deleted: another one follows it.' USING ERRCODE = 'P0R01';
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE FUNCTION memadmin_keep_policy_version() RETURNS trigger
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    -- Approval, start and end of a change come once; the people can be removed with their accounts.
+    people CONSTANT text[] := '{proposed_by_id,approved_by_id,closed_by_id}';
+    once CONSTANT text[] := '{approved_at,starts_at,closed_as,closed_at,closing_reason}';
+BEGIN
+    IF (to_jsonb(NEW) - people - once) <> (to_jsonb(OLD) - people - once) THEN
+        RAISE EXCEPTION 'A version of a retention policy is never changed: propose another one.' USING ERRCODE = 'P0R01';
+    END IF;
+    IF OLD.closed_at IS NOT NULL AND (to_jsonb(NEW) - people) <> (to_jsonb(OLD) - people)
+        OR OLD.starts_at IS NOT NULL AND (NEW.starts_at, NEW.approved_at) IS DISTINCT FROM (OLD.starts_at, OLD.approved_at)
+    THEN
+        RAISE EXCEPTION 'This change was decided already.' USING ERRCODE = 'P0R01';
+    END IF;
+    IF NEW.closed_at IS NOT NULL AND OLD.starts_at <= now() THEN
+        RAISE EXCEPTION 'This version is in force, or was: propose another one.' USING ERRCODE = 'P0R01';
+    END IF;
+    RETURN NEW;
+END $$;
+
+REVOKE ALL ON FUNCTION memadmin_keep_policy_versions(), memadmin_keep_policy_version() FROM PUBLIC;

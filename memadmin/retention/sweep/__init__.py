@@ -1,0 +1,1 @@
+"""The sweep: the nightly run that carries out the policies in force."""

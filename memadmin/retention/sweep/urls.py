@@ -1,0 +1,9 @@
+from django.urls import path
+
+from memadmin.retention.sweep import views
+
+app_name = "sweeps"
+urlpatterns = [
+    path("runs/", views.run_list, name="list"),
+    path("runs/<int:number>/", views.run, name="run"),
+]

@@ -1,0 +1,145 @@
+"""The work of a sweep: policies and holds are read again in every chunk, and one place after the other is worked on."""
+
+from __future__ import annotations
+
+from django.db.models import F
+from django.db.models.functions import Now
+
+from memadmin import audit
+from memadmin.retention import audit_events
+from memadmin.retention.holds.guard import keep_holds_out
+from memadmin.retention.models import SweepResult
+from memadmin.retention.policies.rules import Rule
+from memadmin.retention.sweep.ending import finish_result, vacuum_after
+from memadmin.retention.sweep.pressure import wait_for_database
+from memadmin.retention.sweep.starting import expected_rows, is_too_much, start
+from memadmin.retention.targets.base import Taken, target_named
+from memadmin.retention.targets.due_rows import DueRows
+from memadmin.runs.engine import Lease, NeedsDecision
+from memadmin.runs.models import Run
+from sessions_app.stores.base import StoreUnavailable
+
+State = SweepResult.State
+
+POLICY_CHANGED = "The policy was changed or ended during the run: the next run follows the new version."
+
+AWAY = "away"
+"""Code of the run's exception: the store did not respond."""
+
+
+def work(lease: Lease) -> None:
+    """Works on a sweep from where it is. Raises what the lease raises, Wait and NeedsDecision."""
+    start(lease, DueRows.now())
+    for result in SweepResult.objects.filter(run=lease.run).unfinished().select_related("version__policy"):
+        sweep(lease, result)
+    for result in SweepResult.objects.filter(run=lease.run, backlog__isnull=True).select_related("version__policy"):
+        finish_result(lease, result)
+    vacuum_after(lease)
+
+
+def sweep(lease: Lease, result: SweepResult) -> None:
+    """Takes what is due under one version at one place. A store that does not respond is skipped, and named."""
+    rule = result.version.rule()
+    target = target_named(rule.target)
+    ask_if_too_much(lease, result)
+    try:
+        target.begin(result.place)
+        target.take_all(lease, lambda run, at_most: take_chunk(lease, run, result, rule, at_most), result)
+    except TooMuch:
+        result.refresh_from_db()
+        ask(lease, result, f"has taken {result.taken:,} rows", result.previewed or 0)
+    except StoreUnavailable:
+        skip(lease, result, f"The store {result.place} did not respond. The next run includes it.", code=AWAY)
+
+
+def take_chunk(lease: Lease, run: Run, result: SweepResult, rule: Rule, at_most: int) -> int:
+    """One chunk: in its transaction no hold can be placed, and the policies are those in force now."""
+    result.refresh_from_db(from_queryset=SweepResult.objects.select_for_update())
+    if result.state in SweepResult.FINISHED:
+        return 0
+    due = DueRows.now()
+    if due.rule_of(rule.version) is None:
+        close(result, State.SKIPPED, POLICY_CHANGED)
+        return 0
+    wait_for_database()
+    refuse_too_much(result)
+    keep_holds_out()
+    taken = target_named(rule.target).take_some(due, rule, result, at_most=at_most)
+    save(result, taken)
+    for code, count in taken.left.items():
+        run.add_exception(code, result.place, count)
+    run.count(items=taken.items, held=taken.held, live=taken.live)
+    if taken.taken or taken.items:
+        audit.record(
+            audit_events.ROWS_EXPIRED,
+            target=result.version,
+            shown=taken.shown,
+            counters={"rows": taken.taken, "items": taken.items, "held": taken.held},
+        )
+    if not taken.passed:
+        close(result, State.DONE)
+    return taken.passed
+
+
+def save(result: SweepResult, taken: Taken) -> None:
+    """Adds the counts of a chunk to its result, in the chunk's transaction."""
+    tables, left = {**result.tables}, {**result.left}
+    for table, count in taken.tables.items():
+        tables[table] = tables.get(table, 0) + count
+    for code, count in taken.left.items():
+        left[code] = left.get(code, 0) + count
+    columns = {
+        "taken": F("taken") + taken.taken,
+        "items": F("items") + taken.items,
+        "held": F("held") + taken.held,
+        "live": F("live") + taken.live,
+        "tables": tables,
+        "left": left,
+        "cursor": taken.cursor or result.cursor,
+        "state": State.RUNNING,
+    }
+    if result.started_at is None:
+        columns["started_at"] = Now()
+    SweepResult.objects.filter(pk=result.pk).update(**columns)
+
+
+def close(result: SweepResult, state: str, reason: str = "") -> None:
+    SweepResult.objects.filter(pk=result.pk).update(state=state, reason=reason, ended_at=Now(), cursor={})
+
+
+def skip(lease: Lease, result: SweepResult, reason: str, *, code: str) -> None:
+    with lease.chunk() as run:
+        close(result, State.SKIPPED, reason)
+        run.add_exception(code, result.place)
+
+
+def refuse_too_much(result: SweepResult) -> None:
+    """Raises TooMuch if more was taken than twice of what was due at the start: then the clock or the data moved."""
+    if not result.has_asked and result.previewed is not None and is_too_much(result.taken, result.previewed):
+        raise TooMuch
+
+
+class TooMuch(Exception):
+    """The run has taken more than twice of its own count. Nothing of this chunk was changed."""
+
+
+def ask_if_too_much(lease: Lease, result: SweepResult) -> None:
+    """Stops the run once for each result that would take, or took, more than twice of what was expected.
+
+    A person who resumes the run has decided that this is right.
+    """
+    expected = expected_rows(result)
+    if expected is None or result.has_asked or not is_too_much(result.previewed or 0, expected):
+        return
+    ask(lease, result, f"would take {result.previewed:,} rows", expected)
+
+
+def ask(lease: Lease, result: SweepResult, what: str, expected: int) -> None:
+    """Notes that a person is asked, and raises NeedsDecision."""
+    with lease.chunk():
+        SweepResult.objects.filter(pk=result.pk).update(has_asked=True)
+    place = f" in {result.place}" if result.place else ""
+    raise NeedsDecision(
+        f"{result.version.policy} {what}{place}; {expected:,} were expected. Resume the run if that is right, or"
+        " cancel it."
+    )

@@ -1,0 +1,126 @@
+"""The query builder: rows of a target that a rule takes at an instant. Preview and run use it, so they see the same.
+
+It says in SQL what `policies.resolution` says in Python. All instants are computed by the database, in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import DateTimeField, Expression, Func, Q, QuerySet, Value
+from django.db.models.functions import Now
+from django.db.models.lookups import Exact, LessThan, LessThanOrEqual
+
+from memadmin.retention.models import PolicyVersion
+from memadmin.retention.policies.lengths import Length
+from memadmin.retention.policies.rules import Action, Rule
+from memadmin.retention.targets.base import ALWAYS, RetentionTarget, target_named
+
+NEVER = ~ALWAYS
+
+DAYS_OF_DIFFERENCE = 4
+"""How much an instant less some months can differ from the instant from which these months end then."""
+
+
+class Later(Func):
+    """An instant and a length after it."""
+
+    template = (
+        "(((%(expressions)s) AT TIME ZONE 'UTC' + make_interval(months => %(months)s, days => %(days)s))"
+        " AT TIME ZONE 'UTC')"
+    )
+    output_field = DateTimeField()
+
+    def __init__(self, expression: Any, length: Length) -> None:
+        super().__init__(expression, months=length.months, days=length.days)
+
+
+class Cutoff(Func):
+    """An instant before which everything is that ends by `at`, and a few days' more: what an index can find."""
+
+    template = (
+        "(((%(expressions)s) AT TIME ZONE 'UTC' - make_interval(months => %(months)s, days => %(days)s))"
+        " AT TIME ZONE 'UTC')"
+    )
+    output_field = DateTimeField()
+
+    def __init__(self, at: Any, length: Length) -> None:
+        super().__init__(at, months=length.months, days=length.days - (DAYS_OF_DIFFERENCE if length.months else 0))
+
+
+@dataclass(frozen=True)
+class DueRows:
+    """Queries for the rows that each of these rules takes, at an instant of the caller's or at the database's time."""
+
+    rules: Sequence[Rule]
+    at: datetime | None = None
+
+    @classmethod
+    def now(cls) -> DueRows:
+        """By the policies in force. One query."""
+        return cls([version.rule() for version in PolicyVersion.objects.in_force()])
+
+    @property
+    def instant(self) -> Expression | Value:
+        return Now() if self.at is None else Value(self.at, output_field=DateTimeField())
+
+    def rule_of(self, version: Any) -> Rule | None:
+        """The rule of a version if it is among them."""
+        return next((rule for rule in self.rules if rule.version == version), None)
+
+    def due(self, rule: Rule) -> QuerySet[Any]:
+        """Rows that the rule takes: due under it, of no stronger rule, past every legal minimum, neither held nor
+        in use.
+        """
+        target = target_named(rule.target)
+        rows = self.decided(rule).exclude(target.held())
+        live = target.live(self.instant)
+        return rows if live is None else rows.exclude(live)
+
+    def held(self, rule: Rule) -> QuerySet[Any]:
+        """Rows that it would take, and that a hold keeps."""
+        return self.decided(rule).filter(target_named(rule.target).held())
+
+    def live(self, rule: Rule) -> QuerySet[Any]:
+        """Rows that it would take, and that are in use."""
+        live = target_named(rule.target).live(self.instant)
+        rows = self.decided(rule)
+        return rows.none() if live is None else rows.filter(live)
+
+    def decided(self, rule: Rule) -> QuerySet[Any]:
+        """Rows that are due under this rule and under no other, whether held, in use or not."""
+        target = target_named(rule.target)
+        if rule.length is None or rule.action == Action.KEEP:
+            return target.rows().none()
+        condition = target.scope_q(rule) & self._is_over(target, rule, rule.length)
+        for other in self.rules:
+            if other.version == rule.version or other.target != rule.target:
+                continue
+            if other.decides:
+                condition &= ~target.scope_q(other) | self._is_stronger(target, rule, other)
+            if other.minimum:
+                condition &= ~target.scope_q(other) | self._is_over(target, other, other.minimum)
+        if rule.minimum:
+            condition &= self._is_over(target, rule, rule.minimum)
+        return target.rows().filter(condition)
+
+    def _is_over(self, target: RetentionTarget, rule: Rule, length: Length) -> Q:
+        """Whether the length has ended, from the rule's clock on."""
+        clock = target.clock(rule.clock)
+        ended = Q(LessThanOrEqual(clock, Cutoff(self.instant, length)))
+        return ended & Q(LessThanOrEqual(Later(clock, length), self.instant)) if length.months else ended
+
+    def _is_stronger(self, target: RetentionTarget, rule: Rule, other: Rule) -> Q:
+        """Whether `rule` decides where both are about a row."""
+        if rule.level != other.level:
+            return ALWAYS if rule.level < other.level else NEVER
+        if other.length is None:
+            return ALWAYS
+        assert rule.length is not None
+        mine = Later(target.clock(rule.clock), rule.length)
+        theirs = Later(target.clock(other.clock), other.length)
+        earlier = Q(LessThan(mine, theirs))
+        return earlier | Q(Exact(mine, theirs)) if rule.order() < other.order() else earlier

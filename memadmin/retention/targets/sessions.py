@@ -1,0 +1,289 @@
+"""Target: whole sessions, in every kind of store that can delete them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from django.db import transaction
+from django.db.models import Count, F, Max, Min, Q, QuerySet, Value
+
+from memadmin.retention.models import SweepResult, UnfinishedExpiry
+from memadmin.retention.policies.rules import Action, Facts, Rule, pattern_regex
+from memadmin.retention.targets.after_sessions import delete_what_hung_on
+from memadmin.retention.targets.base import (
+    Held,
+    KeptReason,
+    PlaceCount,
+    RetentionTarget,
+    Taken,
+    register,
+    subject_kind_q,
+)
+from memadmin.retention.targets.due_rows import DueRows
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.services.deletion_guards import DeletionRefused, refusals_explained
+from sessions_app.services.discovery import discover_changes
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import Backend, Capability, SessionBusy, SessionUnreadable, StoreUnavailable
+
+LIVE = timedelta(hours=1)
+"""A session with activity in this time is in use, whatever the policy says."""
+
+SESSIONS_AT_ONCE = 100
+"""Sessions of one chunk, at most: each takes a few statements, however short it is."""
+
+COUNTED_AT_ONCE = 1_000
+
+CONDITIONS: Mapping[str, Callable[[Any], Q]] = {
+    "store": lambda name: Q(store__name=name),
+    "session_pattern": lambda pattern: Q(session_id__regex=f"^{pattern_regex(pattern)}$"),
+    "agent": lambda name: Q(agent=name),
+    "label": lambda label: Q(labels__contains=[label]),
+    "subject_kind": subject_kind_q,
+    "is_encrypted": lambda is_encrypted: Q(is_encrypted=is_encrypted),
+}
+
+
+class RecordTarget(RetentionTarget):
+    """A target whose rows are records of sessions."""
+
+    unit = "sessions"
+    conditions = CONDITIONS
+
+    def rows(self) -> QuerySet[SessionRecord]:
+        return SessionRecord.objects.on_record().filter(is_forgotten=False)
+
+    def held(self) -> Q:
+        return Q(Held(F("id"), F("subject_id"), F("labels")))
+
+    def live(self, at: Any) -> Q:
+        return Q(last_activity_at__gt=at - Value(LIVE))
+
+    def facts(self, row: SessionRecord, holds: Sequence[int] = ()) -> Facts:
+        """Two queries at most, unless store and subject are loaded."""
+        first = next((alias for alias in row.subject.aliases.all() if alias.is_primary), None) if row.subject else None
+        return Facts(
+            target=self.name,
+            scope={
+                "store": row.store.name,
+                "session_pattern": row.session_id,
+                "agent": row.agent,
+                "label": list(row.labels),
+                "subject_kind": first.kind if first else "",
+                "is_encrypted": row.is_encrypted,
+            },
+            clocks={name: getattr(row, column) for name, column in CLOCKS.items()},
+            holds=holds,
+        )
+
+    def places(self, rule: Rule) -> list[str]:
+        stores = SessionStore.objects.filter(attached_at__isnull=False)
+        if "store" in rule.scope:
+            stores = stores.filter(name=rule.scope["store"])
+        return sorted(stores.values_list("name", flat=True))
+
+    def at_place(self, rows: QuerySet[Any], place: str) -> QuerySet[Any]:
+        return rows.filter(store=SessionStore.objects.filter(name=place).values("pk")[:1])
+
+
+CLOCKS = {"last_activity": "last_activity_at", "created": "registered_at"}
+
+
+@register
+class SessionTarget(RecordTarget):
+    name = "sessions"
+    title = "Sessions"
+    actions = (Action.DELETE,)
+    clocks: ClassVar = {"last_activity": "last activity", "created": "creation"}
+    remarks = (
+        "A session goes as a whole. A session with activity in the last hour stays. After it is gone, agents can begin"
+        " a new one under its id."
+    )
+
+    def clock(self, name: str) -> F:
+        return F(CLOCKS[name])
+
+    def count(self, due: DueRows, rule: Rule, place: str) -> PlaceCount:
+        store = SessionStore.objects.filter(name=place).first()
+        if store is None:
+            return PlaceCount(place, problem="The store was removed.")
+        backend = backend_for(store)
+        if Capability.ERASE_SESSIONS not in backend.capabilities:
+            return PlaceCount(place, problem=KeptReason.SENTENCES[KeptReason.CANNOT_ERASE])
+        rows = self.at_place(due.due(rule), place)
+        column = CLOCKS[rule.clock]
+        found = rows.aggregate(
+            rows=Count("pk"), subjects=Count("subject", distinct=True), oldest=Min(column), newest=Max(column)
+        )
+        items: int | None = 0
+        problem = ""
+        try:
+            ids = rows.values_list("session_id", flat=True).order_by().iterator(COUNTED_AT_ONCE)
+            for batch in batches(ids, COUNTED_AT_ONCE):
+                items = (items or 0) + sum(backend.count_each(batch).values())
+        except StoreUnavailable:
+            items, problem = None, "The store does not respond: its items are not counted, and a run skips it."
+        held = self.at_place(due.held(rule), place).count()
+        live = self.at_place(due.live(rule), place).count()
+        return PlaceCount(place, items=items, held=held, live=live, problem=problem, **found)
+
+    def begin(self, place: str) -> None:
+        """Looks through a store without triggers, so that recent activity in it is known."""
+        store = SessionStore.objects.get(name=place)
+        if Capability.ENUMERATE in backend_for(store).capabilities and not has_triggers(store):
+            discover_changes(store)
+
+    def take_some(self, due: DueRows, rule: Rule, result: SweepResult, *, at_most: int) -> Taken:
+        store = SessionStore.objects.get(name=result.place)
+        backend = backend_for(store)
+        taken = Taken(cursor=result.cursor)
+        if Capability.ERASE_SESSIONS not in backend.capabilities:
+            count = self.at_place(due.due(rule), result.place).count()
+            taken.left = {KeptReason.CANNOT_ERASE: count} if count else {}
+            return taken
+        batch = self.next_records(due, rule, result)
+        if batch and (whole := self.take_whole(backend, batch, at_most)):
+            return whole
+        for record in batch:
+            try:
+                if not take_one(backend, record, taken, rule, at_most=at_most):
+                    return taken
+            except DeletionRefused:
+                taken.held += 1
+            except StillActive:
+                taken.live += 1
+            except (SessionBusy, SessionUnreadable) as problem:
+                code = KeptReason.BUSY if isinstance(problem, SessionBusy) else KeptReason.UNREADABLE
+                taken.left[code] = taken.left.get(code, 0) + 1
+            except StoreUnavailable:
+                if taken.passed:
+                    # What went is counted; the next chunk meets the problem first.
+                    return taken
+                raise
+            taken.passed += 1
+            taken.cursor = place_of(record, CLOCKS[rule.clock])
+            if taken.items >= at_most:
+                break
+        return taken
+
+    def next_records(self, due: DueRows, rule: Rule, result: SweepResult) -> list[SessionRecord]:
+        """The next sessions that the rule takes, oldest first; those of which some items are gone come first of all."""
+        unfinished = UnfinishedExpiry.objects.filter(version=rule.version).values("record_id")
+        here = self.at_place(SessionRecord.objects.filter(pk__in=unfinished), result.place)
+        if found := list(here.order_by("pk")[:SESSIONS_AT_ONCE]):
+            return found
+        column = CLOCKS[rule.clock]
+        rows = self.at_place(due.due(rule), result.place)
+        if result.cursor:
+            rows = rows.filter(after(column, result.cursor))
+        return list(rows.order_by(column, "pk")[:SESSIONS_AT_ONCE])
+
+    def take_whole(self, backend: Backend, batch: Sequence[SessionRecord], at_most: int) -> Taken | None:
+        """Deletes the first sessions of the batch together; None if that is not possible: then one by one."""
+        if any(record.erased_at for record in batch):
+            return None
+        try:
+            with refusals_explained(), transaction.atomic():
+                items = backend.delete_whole([record.session_id for record in batch], at_most=at_most)
+                gone = [record for record in batch if record.session_id in items]
+                if not gone:
+                    return None
+                refuse_changed(gone)
+                tables = delete_what_hung_on(gone)
+        except (DeletionRefused, StillActive):
+            return None
+        # A session without items counts, too.
+        count = sum(items.values())
+        return Taken(
+            passed=len(gone) + count, taken=len(gone), items=count, tables=tables, shown=[record.pk for record in gone]
+        )
+
+
+class StillActive(Exception):
+    """An agent wrote to the session, or an operator changed it, after it was selected. Nothing was changed."""
+
+
+def take_one(backend: Backend, record: SessionRecord, taken: Taken, rule: Rule, *, at_most: int) -> bool:
+    """Deletes items of one session; true if it is gone. Raises DeletionRefused, StillActive and StoreUnavailable."""
+    is_begun = record.erased_at is not None
+    if not is_begun:
+        refuse_newer_items(backend, record)
+    with refusals_explained(), transaction.atomic():
+        deleted = backend.delete_some(record.session_id, at_most=max(at_most - taken.items, 1))
+        if not is_begun:
+            refuse_changed([record])
+        if deleted.left:
+            UnfinishedExpiry.objects.get_or_create(record_id=record.pk, defaults={"version_id": rule.version})
+        else:
+            UnfinishedExpiry.objects.filter(record_id=record.pk).delete()
+            for table, count in delete_what_hung_on([record]).items():
+                taken.tables[table] = taken.tables.get(table, 0) + count
+    taken.items += deleted.count
+    taken.passed += deleted.count
+    if deleted.left:
+        # What a chunk does must be saved before the next one, also if nothing went.
+        taken.passed = max(taken.passed, 1)
+        return False
+    taken.taken += 1
+    taken.shown.append(record.pk)
+    return True
+
+
+def refuse_changed(records: Sequence[SessionRecord]) -> None:
+    """Raises StillActive if one of them changed since it was read. Their rows are locked by the deletion."""
+    before = {record.pk: seen(record) for record in records}
+    for record in SessionRecord.objects.filter(pk__in=before):
+        if seen(record) != before[record.pk]:
+            raise StillActive
+
+
+def seen(record: SessionRecord) -> tuple[Any, ...]:
+    """What policies look at, of a record."""
+    return (
+        record.activity_count,
+        record.last_activity_at,
+        record.subject_id,
+        record.agent,
+        record.labels,
+        record.is_encrypted,
+    )
+
+
+def refuse_newer_items(backend: Backend, record: SessionRecord) -> None:
+    """Raises StillActive if the store has a newer item than the registry knows: it has no triggers that tell of it."""
+    if has_triggers(record.store) or Capability.ITEM_TIMES not in backend.capabilities:
+        return
+    newest = [item.written_at for item in backend.last_page(record.session_id, 1).items if item.written_at]
+    if newest and newest[0] > record.last_activity_at + CLOCK_DIFFERENCE:
+        raise StillActive
+
+
+CLOCK_DIFFERENCE = timedelta(minutes=1)
+"""By which times of a store and of its registry row may differ without activity between them."""
+
+
+def has_triggers(store: SessionStore) -> bool:
+    """Whether the agents' tables tell the registry of each write."""
+    return Capability.FENCE in backend_for(store).capabilities
+
+
+def place_of(record: SessionRecord, column: str) -> dict[str, Any]:
+    """Cursor behind a record in the order of a clock. Contains no personal data."""
+    return {"at": getattr(record, column).isoformat(), "id": str(record.pk)}
+
+
+def after(column: str, cursor: Mapping[str, Any]) -> Q:
+    return Q(**{f"{column}__gt": cursor["at"]}) | Q(**{column: cursor["at"], "pk__gt": cursor["id"]})
+
+
+def batches(values: Any, size: int) -> Any:
+    batch: list[str] = []
+    for value in values:
+        batch.append(value)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
