@@ -6,4 +6,5 @@ app_name = "sweeps"
 urlpatterns = [
     path("runs/", views.run_list, name="list"),
     path("runs/<int:number>/", views.run, name="run"),
+    path("tables/", views.tables, name="tables"),
 ]
