@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-import psycopg
 import pytest
 from django.db import connection
+from psycopg import IsolationLevel
 
 from memadmin.retention.models import SweepResult
 from memadmin.retention.sweep import pressure, work
@@ -17,7 +17,7 @@ from memadmin.retention.sweep.tables import swept_tables, with_too_many_dead
 from memadmin.runs.engine import Wait, carry_on
 from memadmin.runs.models import Run
 from sessions_app.models import SessionRecord
-from tests.agents import add_items, attach_main_store, run_sql, value_of
+from tests.agents import add_items, attach_main_store, run_sql, second_connection, value_of
 from tests.retention.policies import age, in_force, swept
 
 
@@ -174,8 +174,8 @@ def test_rows_that_vacuum_cannot_remove_do_not_stop_the_run_for_ever(agent_table
     attach_main_store()
     old_session()
     in_force()
-    with other_connection() as reader:
-        reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    with second_connection() as reader:
+        reader.isolation_level = IsolationLevel.REPEATABLE_READ
         reader.execute("SELECT count(*) FROM agent_messages")
         make_dead(100)
         run = swept()
@@ -190,8 +190,7 @@ def test_a_table_that_is_being_vacuumed_is_waited_for(agent_tables: None, few_de
     old_session()
     in_force()
     make_dead(100)
-    with other_connection() as upkeep:
-        upkeep.execute("BEGIN")
+    with second_connection() as upkeep:
         upkeep.execute("LOCK TABLE agent_messages IN SHARE UPDATE EXCLUSIVE MODE")
         run = swept()
         assert run.state == Run.State.WAITING
@@ -226,9 +225,3 @@ def test_a_chunk_asks_before_it_takes_anything(agent_tables: None, monkeypatch: 
 
     monkeypatch.setattr(work, "wait_for_database", refuse)
     assert swept().reason == "The database is behind."
-
-
-def other_connection() -> psycopg.Connection[Any]:
-    return psycopg.connect(
-        **connection.get_connection_params() | {"cursor_factory": psycopg.Cursor, "context": None}, autocommit=True
-    )
