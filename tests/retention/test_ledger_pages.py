@@ -113,7 +113,9 @@ def test_a_run_that_stopped_asks_and_goes_on_after_resume(agent_tables: None, co
     run = swept()
     assert run.state == Run.State.STOPPED
     response = compliance.get(reverse("sweeps:run", args=[run.number]))
-    assert "This run needs a decision. Chats would take 101 rows in main; 0 were expected." in text(response)
+    assert "This run stopped and needs a decision." in text(response)
+    assert "Chats would take 101 rows in main; 0 were expected." in text(response)
+    assert "None" not in text(response)
     assert reverse("runs:resume", args=[run.number]) in html(response)
     assert reverse("runs:cancel", args=[run.number]) in html(response)
     assert compliance.post(reverse("runs:resume", args=[run.number])).status_code == 302
@@ -162,7 +164,7 @@ def test_a_backlog_that_grows_in_three_runs_in_a_row_is_a_warning(agent_tables: 
         result_with(backlog, of=result)
     assert not metrics_of(recent_runs()).growing
     newest = result_with(12, of=result)
-    assert "Chats in main: what is due and was not taken has grown in 3 runs in a row (0, 5, 9, 12)." in text(
+    assert "Chats in main: the number of overdue rows grew in 3 runs in a row (0, 5, 9, 12)." in text(
         compliance.get(reverse("sweeps:list"))
     )
     assert metrics_of(recent_runs()).backlog == 12
@@ -212,7 +214,7 @@ def test_whoever_may_not_see_policies_sees_no_run(operator: Client, auditor: Cli
 
 
 def test_the_overview_says_what_needs_a_person(db: None, compliance: Client, operator: Client) -> None:
-    assert "0 still due next run" in text(compliance.get("/"))
+    assert "0 overdue next run" in text(compliance.get("/"))
     run = Run.objects.create(kind="retention", state="stopped")
-    assert f"0 still due {run} stopped" in text(compliance.get("/"))
-    assert "still due" not in text(operator.get("/"))
+    assert f"0 overdue {run} stopped" in text(compliance.get("/"))
+    assert "0 overdue next" not in text(operator.get("/"))

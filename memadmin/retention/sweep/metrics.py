@@ -44,8 +44,8 @@ class GrowingBacklog:
         counts = ", ".join(f"{result.backlog:,}" for result in self.results[-TIMES - 1 :])
         place = f" in {self.newest.place}" if self.newest.place else ""
         return (
-            f"{self.newest.version.policy}{place}: what is due and was not taken has grown in {self.times} runs in a"
-            f" row ({counts})."
+            f"{self.newest.version.policy}{place}: the number of overdue rows grew in {self.times} runs in a row"
+            f" ({counts})."
         )
 
 

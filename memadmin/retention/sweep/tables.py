@@ -90,7 +90,7 @@ class TableSize:
             return "Autovacuum will come soon. If this stays, look for transactions that have been open for long."
         if self.total > LARGE and not self.partitions:
             return "It is large: partitions make vacuum and new indexes shorter. See docs/partitioning.md."
-        return "Nothing to do: PostgreSQL uses the space of deleted rows for new ones."
+        return "Nothing to do."
 
 
 def swept_tables() -> dict[str, str]:

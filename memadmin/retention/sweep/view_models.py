@@ -99,14 +99,30 @@ class ResultView:
 
     result: SweepResult
     target: RetentionTarget
+    is_moving: bool
+    """Whether its run is running."""
+
+    @property
+    def look(self) -> tuple[str, str]:
+        """Colour and symbol."""
+        return LOOKS[State.TO_DO] if self.is_unfinished else LOOKS[State(self.result.state)]
 
     @property
     def colour(self) -> str:
-        return LOOKS[State(self.result.state)][0]
+        return self.look[0]
 
     @property
     def symbol(self) -> str:
-        return LOOKS[State(self.result.state)][1]
+        return self.look[1]
+
+    @property
+    def state(self) -> str:
+        return "not finished" if self.is_unfinished else State(self.result.state).label
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the run has begun with it and does not go on now."""
+        return self.result.state == State.RUNNING and not self.is_moving
 
     @property
     def left(self) -> list[tuple[str, int]]:
@@ -141,7 +157,8 @@ class ResultView:
 def result_views(run: Run) -> list[ResultView]:
     """Results of a run, in the order of the work. One query."""
     results = SweepResult.objects.filter(run=run).in_order().select_related("version__policy")
-    return [ResultView(result, target_named(result.version.target)) for result in results]
+    is_moving = run.state == Run.State.RUNNING
+    return [ResultView(result, target_named(result.version.target), is_moving) for result in results]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from django.http import HttpResponse
-from django.shortcuts import get_object_or_404
 
 from memadmin.retention.models import SweptTable
+from memadmin.retention.sweep import access
 from memadmin.retention.sweep.metrics import metrics_of, recent_runs
 from memadmin.retention.sweep.starting import RUN_KIND
 from memadmin.retention.sweep.view_models import ledger_rows, result_views, table_views
@@ -36,10 +36,9 @@ def run_list(request: OperatorRequest) -> HttpResponse:
 
 
 @operator_page(VIEW)
-def run(request: OperatorRequest, number: int) -> HttpResponse:
+def run(request: OperatorRequest, run_number: int) -> HttpResponse:
     """One run, which refreshes itself: results by policy and place, and the tables that it vacuumed."""
-    runs = Run.objects.select_related("requested_by", "reason_by")
-    shown = get_object_or_404(runs, kind=RUN_KIND, number=number)
+    shown = access.sweep_for(request.user, run_number)
     context = {
         "item": view_of(shown, request.user),
         "results": result_views(shown),
