@@ -18,6 +18,7 @@ from django.utils.timezone import now
 from memadmin.accounts.models import RoleRequest
 from memadmin.audit.models import AuditEvent
 from memadmin.erasure.models import BatchLine, RequestBatch, RequestNote, SubjectRequest
+from memadmin.retention.models import PolicyVersion, SweepResult, SweptTable
 from memadmin.runs.models import Run
 from memadmin.web.paging import sign_cursor, sort_keys
 from sessions_app.models import SessionFinding, SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
@@ -27,6 +28,7 @@ from tests.agents import add_items, attach_main_store, run_sql, user, value_of
 from tests.builders import make_subject
 from tests.erasure.builders import make_request
 from tests.people import person, signed_in
+from tests.retention.policies import in_force
 
 FEW, MANY = 10, 200
 """Several pages of each list."""
@@ -35,38 +37,41 @@ LONG = "a-long-one"
 """The session whose timeline grows."""
 
 QUERIES = {
-    "overview": 25,
-    "sessions": 14,
-    "sessions of a subject": 16,
-    "sessions of a ticket": 14,
-    "sessions without a subject": 13,
-    "sessions that say so": 21,
+    "overview": 28,
+    "sessions": 15,
+    "sessions of a subject": 17,
+    "sessions of a ticket": 15,
+    "sessions without a subject": 14,
+    "sessions that say so": 22,
     "newer sessions": 5,
-    "timeline": 16,
-    "timeline at an item": 17,
-    "search in a session": 18,
+    "timeline": 17,
+    "timeline at an item": 18,
+    "search in a session": 19,
     "news of a timeline": 7,
-    "item": 11,
-    "subjects": 10,
-    "subject": 26,
-    "search": 12,
-    "search in messages": 19,
-    "stores": 19,
-    "store": 22,
-    "connect a store": 14,
-    "grants": 11,
-    "role requests": 9,
-    "account": 10,
-    "audit log": 28,
-    "audit log of a subject": 28,
-    "event": 21,
-    "holds": 11,
-    "requests": 11,
-    "request": 18,
-    "data map": 9,
-    "batches": 9,
-    "batch": 16,
-    "broken lines of a batch": 9,
+    "item": 12,
+    "subjects": 11,
+    "subject": 27,
+    "search": 13,
+    "search in messages": 20,
+    "stores": 20,
+    "store": 23,
+    "connect a store": 15,
+    "grants": 12,
+    "role requests": 10,
+    "account": 11,
+    "audit log": 29,
+    "audit log of a subject": 29,
+    "event": 22,
+    "holds": 12,
+    "retention runs": 12,
+    "retention run": 11,
+    "tables of retention": 12,
+    "requests": 12,
+    "request": 19,
+    "data map": 10,
+    "batches": 10,
+    "batch": 17,
+    "broken lines of a batch": 10,
     "raw edits: sessions on record": 5,
     "raw edits: subjects": 5,
     "raw edits: people": 6,
@@ -128,6 +133,7 @@ def grow(first: int, last: int) -> None:
     case = SubjectRequest.objects.earliest("number")
     RequestNote.objects.bulk_create(RequestNote(request=case, code="comment", by=by) for _ in numbers)
     grow_batches(numbers, SubjectRequest.objects.filter(subject__in=subjects))
+    grow_sweeps(numbers)
     RoleRequest.objects.bulk_create(
         RoleRequest(person=by, requested_by=by, is_superuser=True, reason="staff") for _ in numbers
     )
@@ -161,6 +167,17 @@ def grow_batches(numbers: Iterable[int], cases: Iterable[SubjectRequest]) -> Non
     BatchLine.objects.bulk_create(
         BatchLine(batch=first, number=number * 2 + 1, problem="unknown") for number in numbers
     )
+
+
+def grow_sweeps(numbers: Iterable[int]) -> None:
+    """Retention runs with a result and a table each, and results of the first one at other places."""
+    version = PolicyVersion.objects.first() or in_force("Chats")
+    for number in numbers:
+        run = Run.objects.create(kind="retention", state="complete", started_at=now(), ended_at=now())
+        SweepResult.objects.create(run=run, version=version, state="done", backlog=number, left={"busy": 1})
+        SweptTable.objects.create(run=run, name="agent_messages", rows=10_000, size_before=1)
+        first = Run.objects.filter(kind="retention").earliest("number")
+        SweepResult.objects.create(run=first, version=version, place=f"store-{number}", state="skipped")
 
 
 def addresses() -> Mapping[str, str]:
@@ -197,6 +214,9 @@ def addresses() -> Mapping[str, str]:
         "grants": at("accounts:grants"),
         "role requests": at("accounts:roles"),
         "holds": at("retention:holds"),
+        "retention runs": at("sweeps:list"),
+        "retention run": at("sweeps:run", Run.objects.filter(kind="retention").earliest("number").pk),
+        "tables of retention": at("sweeps:tables"),
         "data map": at("data_map:map"),
         "requests": at("erasure:requests"),
         "request": at("erasure:request", SubjectRequest.objects.earliest("number").id),

@@ -159,7 +159,9 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "retention_legalhold": CHANGE,
         "retention_retentionpolicy": ADD,
         "retention_policyversion": CHANGE,
+        "retention_sweepalert": READ,
         "retention_sweepresult": READ,
+        "retention_swepttable": READ,
         "retention_unfinishedexpiry": READ,
         # Tombstones: only the worker and the migrator write them.
         "sessions_app_erasedkey": READ,
