@@ -36,6 +36,9 @@ LOCK_TIMEOUT = "5s"
 LONG_TEXT = 8_192
 """Bytes of a row's texts from which the row is read by itself: together they could need too much memory."""
 
+OwnSessions = Callable[[Sequence[str]], set[str]]
+"""Those of the ids in an agents' table that are of the person's own sessions, which other steps count."""
+
 OF_THE_CASE = ("erasure_subjectrequest", "erasure_requestnote", "erasure_erasurestep")
 """Tables that are not searched: the case keeps the person's ids, encrypted, and what people wrote about the request,
 until it is closed; both are destroyed then."""
@@ -107,8 +110,6 @@ class TextTable:
         return sql.SQL(form).format(sql.Identifier(column))
 
     def text(self) -> sql.Composable:
-        if len(self.columns) == 1:
-            return self.text_of(self.columns[0])
         return sql.SQL("concat_ws(E'\\n', {})").format(sql.SQL(", ").join(map(self.text_of, self.columns)))
 
 
@@ -121,15 +122,6 @@ def tables() -> list[TextTable]:
             for schema, name, oid, is_readable, columns, types, hidden, has_subject in cursor.fetchall()
         ]
     return [table for table in found if (table.schema, table.name) not in {("public", name) for name in OF_THE_CASE}]
-
-
-@dataclass(frozen=True)
-class OwnSessions:
-    """What is known of the sessions in an agents' table: whose hits are the person's own, which other steps count."""
-
-    column: str
-    are_own: Callable[[Sequence[str]], set[str]]
-    """Those of the session ids that are the person's."""
 
 
 def search_tables(
@@ -173,10 +165,10 @@ class TableScan:
         finder: Finder,
         progress: Progress,
         own_subjects: Sequence[UUID],
-        agents: OwnSessions | None,
+        own_sessions: OwnSessions | None,
     ) -> None:
         self.table, self.finder, self.progress = table, finder, progress
-        self.own_subjects, self.agents = set(own_subjects), agents
+        self.own_subjects, self.own_sessions = set(own_subjects), own_sessions
 
     def work(self, part: str) -> None:
         start = self.progress.begin(part) or 0
@@ -210,7 +202,7 @@ class TableScan:
             return int(cursor.fetchone()[0] or 0)
 
     def found(self, columns: Sequence[str]) -> None:
-        code = Left.OTHERS_TEXT if self.agents else Left.STILL_FOUND
+        code = Left.OTHERS_TEXT if self.own_sessions else Left.STILL_FOUND
         for column in columns:
             self.progress.found(f"{self.table.place}.{column}", code=code.value)
 
@@ -235,7 +227,7 @@ class TableScan:
     def examine(self, where: sql.Composable) -> tuple[int, list[str]]:
         """The same of rows that are read one by one."""
         query = sql.SQL(ROWS).format(
-            session=sql.Identifier(self.agents.column) if self.agents else sql.SQL("''"),
+            session=sql.SQL("session_id" if self.own_sessions else "''"),
             subject=sql.SQL("subject_id" if self.table.has_subject else "NULL"),
             columns=sql.SQL(", ").join(map(self.table.text_of, self.table.columns)),
             table=self.table.identifier,
@@ -249,7 +241,7 @@ class TableScan:
                 for column, text in zip(self.table.columns, texts, strict=True):
                     if text is not None and self.finder.finds(text):
                         hits.append((session_id, subject_id, column))
-        own = self.agents.are_own(sorted({session_id for session_id, _, _ in hits})) if self.agents and hits else set()
+        own = self.own_sessions(sorted({hit[0] for hit in hits})) if self.own_sessions and hits else set()
         return rows, [
             column
             for session_id, subject_id, column in hits

@@ -100,10 +100,8 @@ class FormSearch:
 
     def _needles(self) -> list[list[bytes]]:
         """Groups of parts: every text in which this one is found contains all parts of one group, once both are in
-        lower case, which is that of ASCII alone. The first part of a group is the rarest."""
-        # The ends of addresses are common.
-        begin, _, end = self.text.partition("@")
-        parts = sorted(segments(begin) + segments(end), key=lambda part: len(part) <= SEGMENT)
+        lower case, which is that of ASCII alone. The first part of a group is one that is rare."""
+        parts = segments(self.text)
         groups = [parts] if parts else plain_parts(self.text)
         # What differs between the alphabets of base64, + and /, is left out.
         groups += [
@@ -111,13 +109,14 @@ class FormSearch:
             for content in base64_contents(self.text)
             for _, inner in inner_base64(content)
         ]
-        # Without any part each text gets the closer look.
-        return [[part.encode(errors="surrogatepass").lower() for part in group or [""]] for group in groups]
+        # Without any part each text gets the closer look. Of long parts the first: the ends of addresses are common.
+        lowered = [[part.encode(errors="surrogatepass").lower() for part in group or [""]] for group in groups]
+        return [sorted(group, key=lambda part: len(part) <= SEGMENT) for group in lowered]
 
 
 def segments(text: str, pattern: re.Pattern[str] = NEVER_ESCAPED, *, shortest: int = SEGMENT) -> list[str]:
-    """Parts that are the same in every form, the longest first."""
-    return sorted((part for part in pattern.findall(text) if len(part) >= shortest), key=len, reverse=True)
+    """Parts that are the same in every form."""
+    return [part for part in pattern.findall(text) if len(part) >= shortest]
 
 
 def plain_parts(text: str) -> list[list[str]]:
@@ -130,7 +129,7 @@ def plain_parts(text: str) -> list[list[str]]:
             # However often it is escaped.
             groups.append(re.split(r"[\s\\/\"'+]+", json.dumps(form)[1:-1]))
             groups.append(re.split(r"\+|%(?:25)*", quote_plus(form)))
-    return [sorted((part for part in group if part), key=len, reverse=True) for group in groups]
+    return [[part for part in group if part] for group in groups]
 
 
 # --- plain and escaped ------------------------------------------------------------------------------------------------
@@ -251,5 +250,5 @@ def is_text(text: str) -> bool:
 
 
 def overlap(finder: Finder) -> int:
-    """Characters by which pieces of a long text must overlap, so that no form is cut: an escape takes twelve."""
+    """Bytes by which pieces of a long text must overlap, so that no form is cut: an escape takes twelve."""
     return max((len(text) for text in finder.texts), default=0) * 12 + 2 * NEIGHBOURS
