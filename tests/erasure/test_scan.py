@@ -12,18 +12,20 @@ import pytest
 from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.core import mail
-from django.db import connection
+from django.db import DataError, OperationalError, connection
+from psycopg.errors import QueryCanceled
 
 from memadmin.audit.models import AuditEvent
 from memadmin.erasure import vacuum
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.scan import ScanResult, files, progress, scan_texts, tables
+from memadmin.erasure.scan.variants import Finder
 from memadmin.runs import engine
 from memadmin.runs.models import Run
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject
 from sessions_app.services.sessions import attach_sessions
 from sessions_app.services.store_config import declare_store
-from tests.agents import add_items, attach_main_store, attached_store, run_sql, value_of
+from tests.agents import add_items, attach_main_store, attached_store, run_sql, second_connection, value_of
 from tests.builders import make_subject
 from tests.erasure import faults
 from tests.erasure.builders import approved, work_off
@@ -238,18 +240,18 @@ def test_a_scan_that_was_killed_goes_on_where_it_was(
     monkeypatch.setattr(tables, "MOST_PAGES", 1)
     monkeypatch.setattr(progress, "SAVE_SECONDS", 0)
     add_items("talk-2", *(f"item {number} for {EMAIL} {'x' * 1_500}" for number in range(40)))
-    reads: list[tuple[str, str]] = []
+    reads: list[tuple[str, int]] = []
     read = tables.TableScan.read
 
     class Killed(BaseException):
         pass
 
-    def dies_sometimes(self: tables.TableScan, where: Any) -> tuple[int, bool]:
-        reads.append((self.table.place, where.as_string(None)))
+    def dies_sometimes(self: tables.TableScan, start: int, end: int) -> tuple[int, list[str]]:
+        reads.append((self.table.place, start))
         pages = sum(place == "agent_messages" for place, _ in reads)
         if (self.table.place == "agent_messages" and pages in (3, 7)) or len(reads) == 1:
             raise Killed
-        return read(self, where)
+        return read(self, start, end)
 
     monkeypatch.setattr(tables.TableScan, "read", dies_sometimes)
     request = approved(subject, by=officer, second=second, known_as=[NAME, EMAIL])
@@ -328,6 +330,68 @@ def test_long_texts_are_searched_by_themselves(db: None) -> None:
     assert result.rows >= 3_000
 
 
+@pytest.mark.parametrize("columns", ["held text", "held text, other text DEFAULT 'x'"])
+def test_each_row_counts_once_wherever_it_is_and_however_long(
+    db: None, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setattr(tables, "PIECE_PAGES", 4)
+    run_sql(f"CREATE TABLE of_any_length ({columns})")
+    # Of 5 lengths, of which the longest is read by itself; 1,200 of them, on some dozen pages, have the address.
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO of_any_length (held) SELECT repeat('x ', n %% 5 * 1100) || CASE WHEN n %% 3 = 0 THEN %s END"
+            " FROM generate_series(1, 3600) n",
+            [f" {EMAIL}"],
+        )
+        cursor.execute("INSERT INTO of_any_length (held) VALUES (repeat('x ', 9000)), (NULL), ('x')")
+    assert places(scan_texts([EMAIL])) == {"of_any_length.held": 1_200}
+
+
+def test_a_single_row_is_found_on_whatever_page_it_is(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "PIECE_PAGES", 4)
+    run_sql(
+        "CREATE TABLE page_by_page AS"
+        " SELECT format('customer-%s-eu', n) || repeat(' x', 400) AS held FROM generate_series(1, 400) n"
+    )
+    (table,) = [each for each in tables.tables() if each.name == "page_by_page"]
+    for number in range(1, 401, 5):
+        finder = Finder([f"customer-{number}-eu"])
+        assert tables.TableScan(table, finder, progress.Progress(), (), None).read(0, 64) == (400, ["held"])
+
+
+def test_what_is_found_before_a_statement_takes_too_long_counts_once(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "PIECE_PAGES", 4)
+    run_sql("CREATE TABLE slow_table AS SELECT repeat('x ', 1000) AS held FROM generate_series(1, 100)")
+    run_sql(f"UPDATE slow_table SET held = '{EMAIL}'")
+    examine, examined = tables.TableScan.examine, list[Any]()
+
+    def takes_too_long_once(self: tables.TableScan, where: Any) -> tuple[int, list[str]]:
+        examined.append(where)
+        if len(examined) == 2:
+            raise OperationalError from QueryCanceled()
+        return examine(self, where)
+
+    monkeypatch.setattr(tables.TableScan, "examine", takes_too_long_once)
+    assert places(scan_texts([EMAIL])) == {"slow_table.held": 100}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_locked_table_is_named_and_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "LOCK_TIMEOUT", "50ms")
+    run_sql("CREATE TABLE a_locked_table AS SELECT 'x' AS held")
+    # What waits without a limit of its own is cancelled in other words.
+    run_sql("SET statement_timeout = '5s'")
+    try:
+        with second_connection() as somebody:
+            somebody.execute("LOCK TABLE a_locked_table IN ACCESS EXCLUSIVE MODE")
+            with pytest.raises(tables.TableLocked, match="a_locked_table"):
+                scan_texts([EMAIL])
+        assert scan_texts([EMAIL]).places == []
+    finally:
+        run_sql("RESET statement_timeout")
+        run_sql("DROP TABLE a_locked_table")
+
+
 def test_what_may_not_be_read_is_said(db: None) -> None:
     run_sql("CREATE TABLE half_open (id int, open_text text, closed_text text)")
     run_sql(f"INSERT INTO half_open VALUES (1, '{EMAIL}', '{EMAIL}')")
@@ -368,6 +432,11 @@ def test_free_pages_of_a_database_file_are_searched(db: None, tmp_path: Path, se
 def test_nothing_is_changed_while_a_range_is_read(db: None) -> None:
     with pytest.raises(Exception, match="read-only"), tables.reading():
         run_sql("DELETE FROM erasure_requestnote")
+
+
+def test_errors_of_a_stream_are_those_of_django(db: None) -> None:
+    with pytest.raises(DataError, match="division by zero"), tables.reading() as cursor:
+        list(cursor.stream("SELECT 1 / 0"))
 
 
 # --- vacuum -----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ Deleted text can stay in free pages of a database file, in its log, and in copie
 
 from __future__ import annotations
 
-import codecs
 import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -73,13 +72,12 @@ def own_files(folder: Path) -> Iterator[Path]:
 
 def file_contains(path: Path, finder: Finder, progress: Progress) -> bool:
     """Whether a text is in a file, read piece by piece; pieces overlap so that none is cut."""
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    end = ""
+    end = b""
     with path.open("rb") as file:
         while piece := file.read(PIECE_BYTES):
-            text = end + decoder.decode(piece)
-            if finder.finds(text):
+            content = end + piece
+            if finder.may_find(content) and finder.finds(content.decode(errors="replace")):
                 return True
-            end = text[-overlap(finder) :]
+            end = content[-overlap(finder) :]
             progress.keep()
     return False

@@ -99,7 +99,7 @@ class Owners:
 
 def agents_tables(scope: SubjectScope) -> dict[int, OwnSessions]:
     """The agents' tables in our own database, by their oid."""
-    found = {}
+    found: dict[int, OwnSessions] = {}
     for store in SessionStore.objects.in_this_database():
         owners = Owners(scope, store)
         with connection.cursor() as cursor:
@@ -107,7 +107,7 @@ def agents_tables(scope: SubjectScope) -> dict[int, OwnSessions]:
             cursor.execute(OIDS, [table_identifier(name).as_string(None) for name in names])
             for oid in cursor.fetchone():
                 if oid is not None:
-                    found[int(oid)] = OwnSessions("session_id", owners.are_own)
+                    found[int(oid)] = owners.are_own
     return found
 
 

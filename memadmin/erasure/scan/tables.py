@@ -1,8 +1,7 @@
 """Search in the tables of our own database: every column that holds text, as the catalogue lists them.
 
-Each table is read once, in ranges of its pages. The texts of a range are put together and searched as one, because the
-start of each search costs more than the search of a message; only in a range with a hit the rows are read one by one,
-and their texts examined here. So a scan costs little more than to read the rows.
+Each table is read once, in ranges of its pages. The database sends the texts of some pages as one, which is searched
+here; only where an id may be, the rows are read one by one. So a scan takes no longer than to read the rows.
 """
 
 from __future__ import annotations
@@ -11,12 +10,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 from psycopg import sql
+from psycopg.abc import Buffer
+from psycopg.adapt import Loader
 from psycopg.errors import LockNotAvailable, QueryCanceled
 
 from memadmin.erasure.exceptions import Left
@@ -27,13 +27,17 @@ FIRST_PAGES, MOST_PAGES = 64, 1_024
 RANGE_SECONDS = 0.25
 """Time that the read of one range should take."""
 
+PIECE_PAGES = 32
+"""Pages whose texts are sent as one: a few hundred kilobytes, usually."""
+
 TIMEOUT = "60s"
 LOCK_TIMEOUT = "5s"
 
 LONG_TEXT = 8_192
-"""Bytes of a row's texts from which they are searched by themselves: together they could become too long."""
+"""Bytes of a row's texts from which the row is read by itself: together they could need too much memory."""
 
-ROWS_AT_ONCE = 100
+OwnSessions = Callable[[Sequence[str]], set[str]]
+"""Those of the ids in an agents' table that are of the person's own sessions, which other steps count."""
 
 OF_THE_CASE = ("erasure_subjectrequest", "erasure_requestnote", "erasure_erasurestep")
 """Tables that are not searched: the case keeps the person's ids, encrypted, and what people wrote about the request,
@@ -61,13 +65,17 @@ ORDER BY n.nspname, c.relname
 
 PAGES = "SELECT pg_relation_size(%s::oid) / current_setting('block_size')::int"
 
-RANGE = """
-SELECT row_count, has_long, {together} FROM (
-    SELECT count(*) AS row_count, coalesce(bool_or(CASE WHEN octet_length(text) >= {long} THEN {alone} END), false)
-           AS has_long, string_agg(CASE WHEN octet_length(text) < {long} THEN text END, E'\\n') AS together
-    FROM (SELECT {text} AS text FROM {table} {where} {once}) AS rows
-) AS searched
+PIECES = """
+SELECT page, piece.* FROM generate_series({start}, {end} - 1, {pages}) AS page, LATERAL (
+    SELECT count(*), string_agg(text, E'\\n') FILTER (WHERE octet_length(text) < {long}),
+           bool_or(octet_length(text) >= {long})
+    FROM (
+        SELECT {text} AS text FROM {table}
+        WHERE ctid >= format('(%s,0)', page)::tid AND ctid < format('(%s,0)', page + {pages})::tid OFFSET 0
+    ) AS rows
+) AS piece
 """
+"""OFFSET 0: the columns of a row are put together once."""
 
 ROWS = "SELECT {session}, {subject}, {columns} FROM {table} {where}"
 
@@ -102,8 +110,6 @@ class TextTable:
         return sql.SQL(form).format(sql.Identifier(column))
 
     def text(self) -> sql.Composable:
-        if len(self.columns) == 1:
-            return self.text_of(self.columns[0])
         return sql.SQL("concat_ws(E'\\n', {})").format(sql.SQL(", ").join(map(self.text_of, self.columns)))
 
 
@@ -116,15 +122,6 @@ def tables() -> list[TextTable]:
             for schema, name, oid, is_readable, columns, types, hidden, has_subject in cursor.fetchall()
         ]
     return [table for table in found if (table.schema, table.name) not in {("public", name) for name in OF_THE_CASE}]
-
-
-@dataclass(frozen=True)
-class OwnSessions:
-    """What is known of the sessions in an agents' table: whose hits are the person's own, which other steps count."""
-
-    column: str
-    are_own: Callable[[Sequence[str]], set[str]]
-    """Those of the session ids that are the person's."""
 
 
 def search_tables(
@@ -156,6 +153,11 @@ class TableLocked(Exception):
         super().__init__(f"Another transaction has locked the table {place}. The scan continues when it is over.")
 
 
+class TextAsBytes(Loader):
+    def load(self, data: Buffer) -> bytes:
+        return bytes(data)
+
+
 class TableScan:
     def __init__(
         self,
@@ -163,33 +165,31 @@ class TableScan:
         finder: Finder,
         progress: Progress,
         own_subjects: Sequence[UUID],
-        agents: OwnSessions | None,
+        own_sessions: OwnSessions | None,
     ) -> None:
         self.table, self.finder, self.progress = table, finder, progress
-        self.own_subjects, self.agents = set(own_subjects), agents
+        self.own_subjects, self.own_sessions = set(own_subjects), own_sessions
 
     def work(self, part: str) -> None:
         start = self.progress.begin(part) or 0
         if not self.table.is_readable:
-            rows, is_hit = self.read(sql.SQL(""))
-            if is_hit:
-                self.examine(sql.SQL(""))
+            # Without pages: which page a row is on may only be read with the whole table.
+            rows, columns = self.examine(sql.SQL(""))
+            self.found(columns)
             self.progress.move(1, rows=rows)
             return
         size = FIRST_PAGES
         # What is written meanwhile is at the end, or in pages that were read: for that there is the second scan.
         while start < self.page_count():
             began = time.monotonic()
-            where = page_range(start, start + size)
             try:
-                rows, is_hit = self.read(where)
-                if is_hit:
-                    self.examine(where)
+                rows, columns = self.read(start, start + size)
             except OperationalError as problem:
                 if size == 1 or not isinstance(problem.__cause__, QueryCanceled):
                     raise
                 size = 1
                 continue
+            self.found(columns)
             start += size
             self.progress.move(start, rows=rows)
             took = time.monotonic() - began
@@ -197,89 +197,71 @@ class TableScan:
             size = max(size // 2, 1) if took > RANGE_SECONDS * 2 else size
 
     def page_count(self) -> int:
-        with connection.cursor() as cursor:
+        with reading() as cursor:
             cursor.execute(PAGES, [self.table.oid])
             return int(cursor.fetchone()[0] or 0)
 
-    def read(self, where: sql.Composable) -> tuple[int, bool]:
-        """Number of rows in a range, and whether one of them is worth a closer look."""
-        query = sql.SQL(RANGE).format(
-            text=self.table.text(),
+    def found(self, columns: Sequence[str]) -> None:
+        code = Left.OTHERS_TEXT if self.own_sessions else Left.STILL_FOUND
+        for column in columns:
+            self.progress.found(f"{self.table.place}.{column}", code=code.value)
+
+    def read(self, start: int, end: int) -> tuple[int, list[str]]:
+        """Number of rows on these pages, and for each text that is found there the name of its column."""
+        pages = min(PIECE_PAGES, end - start)
+        query = sql.SQL(PIECES).format(
+            start=start, end=end, pages=pages, long=LONG_TEXT, text=self.table.text(), table=self.table.identifier
+        )
+        rows, closer = 0, []
+        with reading() as cursor:
+            cursor.adapters.register_loader("text", TextAsBytes)
+            for page, count, together, has_long in cursor.stream(query):
+                rows += count
+                if together and self.finder.may_find(together):
+                    closer.append(on_pages(page, page + pages))
+                elif has_long:
+                    is_long = sql.SQL("{} AND octet_length({}) >= {}")
+                    closer.append(is_long.format(on_pages(page, page + pages), self.table.text(), LONG_TEXT))
+        return rows, [column for where in closer for column in self.examine(where)[1]]
+
+    def examine(self, where: sql.Composable) -> tuple[int, list[str]]:
+        """The same of rows that are read one by one."""
+        query = sql.SQL(ROWS).format(
+            session=sql.SQL("session_id" if self.own_sessions else "''"),
+            subject=sql.SQL("subject_id" if self.table.has_subject else "NULL"),
+            columns=sql.SQL(", ").join(map(self.table.text_of, self.table.columns)),
             table=self.table.identifier,
             where=where,
-            long=sql.Literal(LONG_TEXT),
-            alone=contains_needle(self.finder, sql.SQL("text")),
-            together=contains_needle(self.finder, sql.SQL("together")),
-            # Several columns are put together once; of a single one the length is known without reading it.
-            once=sql.SQL("OFFSET 0" if len(self.table.columns) > 1 else ""),
         )
+        self.progress.keep()
+        rows, hits = 0, []
         with reading() as cursor:
-            cursor.execute(query)
-            rows, is_alone, is_together = cursor.fetchone()
-        return rows, bool(is_alone or is_together)
-
-    def examine(self, where: sql.Composable) -> None:
-        """Counts the rows of a range in which something is found, by column."""
-        counts: dict[tuple[str, str], int] = {}
-        for batch in self.rows_with_hits(where):
-            own = self.agents.are_own(sorted({row[0] for row in batch})) if self.agents else set()
-            for session_id, subject_id, *texts in batch:
-                if session_id in own or subject_id in self.own_subjects:
-                    continue
-                code = Left.OTHERS_TEXT if self.agents else Left.STILL_FOUND
+            for session_id, subject_id, *texts in cursor.stream(query):
+                rows += 1
                 for column, text in zip(self.table.columns, texts, strict=True):
                     if text is not None and self.finder.finds(text):
-                        key = (f"{self.table.place}.{column}", code.value)
-                        counts[key] = counts.get(key, 0) + 1
-        for (place, code_value), count in counts.items():
-            self.progress.found(place, code=code_value, count=count)
-
-    def rows_with_hits(self, where: sql.Composable) -> Iterator[list[tuple[Any, ...]]]:
-        texts = [self.table.text_of(column) for column in self.table.columns]
-        wanted = [
-            sql.SQL("CASE WHEN {} THEN {} END").format(contains_needle(self.finder, text), text) for text in texts
+                        hits.append((session_id, subject_id, column))
+        own = self.own_sessions(sorted({hit[0] for hit in hits})) if self.own_sessions and hits else set()
+        return rows, [
+            column
+            for session_id, subject_id, column in hits
+            if session_id not in own and subject_id not in self.own_subjects
         ]
-        any_hit = sql.SQL(" OR ").join(contains_needle(self.finder, text) for text in texts)
-        query = sql.SQL(ROWS).format(
-            session=sql.Identifier(self.agents.column) if self.agents else sql.SQL("''"),
-            subject=sql.SQL("subject_id" if self.table.has_subject else "NULL"),
-            columns=sql.SQL(", ").join(wanted),
-            table=self.table.identifier,
-            where=sql.SQL("{} ({})").format(
-                sql.SQL("{} AND").format(where) if where.as_string(None) else sql.SQL("WHERE"), any_hit
-            ),
-        )
-        with reading(), connection.chunked_cursor() as cursor:
-            cursor.execute(query)
-            while batch := cursor.fetchmany(ROWS_AT_ONCE):
-                yield batch
 
 
-def page_range(start: int, end: int) -> sql.Composable:
-    return sql.SQL("WHERE ctid >= {}::tid AND ctid < {}::tid").format(
-        sql.Literal(f"({start},0)"), sql.Literal(f"({end},0)")
-    )
-
-
-def contains_needle(finder: Finder, text: sql.Composable) -> sql.Composable:
-    """Condition: the text contains what `Finder.needles` asks for."""
-    groups = sql.SQL(" OR ").join(
-        sql.SQL("({})").format(
-            sql.SQL(" AND ").join(sql.SQL("strpos(t, {}) > 0").format(sql.Literal(part)) for part in group)
-        )
-        for group in finder.needles
-    )
-    # Within a subquery of its own: lower() is called once. With the collation C it is a matter of bytes.
-    return sql.SQL('(SELECT {} FROM (SELECT lower({} COLLATE "C") AS t OFFSET 0) AS lowered)').format(groups, text)
+def on_pages(start: int, end: int) -> sql.Composable:
+    return sql.SQL("WHERE ctid >= {}::tid AND ctid < {}::tid").format(f"({start},0)", f"({end},0)")
 
 
 @contextmanager
 def reading() -> Iterator[CursorWrapper]:
-    """A transaction that only reads and cannot take long."""
-    with transaction.atomic(), connection.cursor() as cursor:
+    """A transaction that only reads and cannot take long. Also errors of `cursor.stream` are Django's."""
+    with transaction.atomic(), connection.cursor() as cursor, connection.wrap_database_errors:
         cursor.execute("SET TRANSACTION READ ONLY")
         cursor.execute(
-            "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)",
+            "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true),"
+            # Of pages of a large table the planner expects too much.
+            " set_config('jit', 'off', true)",
             [TIMEOUT, LOCK_TIMEOUT],
         )
         yield cursor
