@@ -1,4 +1,4 @@
-"""E-mails about requests to the people who handle them: numbers and dates, no personal data."""
+"""E-mails about requests and batches to the people who handle them: numbers and dates, no personal data."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 
 from memadmin.accounts.notices import addresses_with
-from memadmin.erasure.models import SubjectRequest
+from memadmin.erasure.models import RequestBatch, SubjectRequest
 
 logger = logging.getLogger(__name__)
 
 HANDLE = "erasure.handle_request"
 
 
-def mail_handlers(request: SubjectRequest, *, title: str, sentence: str) -> bool:
-    """Sends a mail about a request to MEMADMIN_NOTICES_TO, else to all who handle requests; whether that worked.
+def mail_handlers(about: SubjectRequest | RequestBatch, *, title: str, sentence: str) -> bool:
+    """Sends a mail to MEMADMIN_NOTICES_TO, else to all who handle requests; whether that worked.
 
     True, too, if nobody can be reached: the pages show the same.
     """
@@ -25,7 +25,7 @@ def mail_handlers(request: SubjectRequest, *, title: str, sentence: str) -> bool
         return True
     mail = EmailMessage(
         subject=f"memadmin: {title}",
-        body=f"{sentence}\n\n{settings.CONSOLE_URL}{request.get_absolute_url()}\n",
+        body=f"{sentence}\n\n{settings.CONSOLE_URL}{about.get_absolute_url()}\n",
         to=people,
         headers={"Auto-Submitted": "auto-generated"},
     )
@@ -33,6 +33,6 @@ def mail_handlers(request: SubjectRequest, *, title: str, sentence: str) -> bool
         mail.send()
     except OSError as problem:  # includes all exceptions of smtplib
         # Its message may contain addresses.
-        logger.warning("A mail about %s was not sent: %s", request, type(problem).__name__)
+        logger.warning("A mail about %s was not sent: %s", about, type(problem).__name__)
         return False
     return True

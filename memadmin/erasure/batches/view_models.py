@@ -166,6 +166,12 @@ class BatchView(ProgressView):
         run = self.batch.preview_run
         return self.batch.previewed_at is None and run is not None and not run.is_finished
 
+    @property
+    def why_not_counted(self) -> str:
+        """Why the count has failed; empty otherwise."""
+        run = self.batch.preview_run
+        return run.reason if run and run.state == Run.State.FAILED else ""
+
     # --- outcome ------------------------------------------------------------------------------------------------------
 
     @property
