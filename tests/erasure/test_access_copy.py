@@ -30,7 +30,6 @@ from tests.erasure.copies import all_text, built_copy, files_in_folder, json_in,
 from tests.hostile import MARKUP
 from tests.memories.builders import approved, proposed
 from tests.odd_json import KNOWN
-from tests.people import person
 from tests.sealed import OLD_KEY, STRANGE_KEY, add_sealed
 from tests.sealed import keys as keys
 
@@ -44,11 +43,6 @@ REMOTE = [
     {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}"},
 ]
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "sent to Grüße-Straße 5"}
-
-
-@pytest.fixture
-def officer(db: None) -> User:
-    return person("compliance")
 
 
 def give(subject: Subject, *session_ids: str, by: User) -> None:

@@ -43,16 +43,6 @@ pytestmark = pytest.mark.django_db
 State = RequestBatch.State
 
 
-@pytest.fixture
-def officer() -> User:
-    return person("compliance")
-
-
-@pytest.fixture
-def second() -> User:
-    return person("compliance", "reviewer")
-
-
 def sentences(batch: RequestBatch) -> dict[int, str]:
     return {line.number: LineView(line).sentence for line in batch.lines.exclude(problem="")}
 

@@ -35,11 +35,6 @@ State = RequestBatch.State
 
 
 @pytest.fixture
-def officer() -> User:
-    return person("compliance")
-
-
-@pytest.fixture
 def colleague() -> User:
     return person("compliance", "reviewer")
 

@@ -42,17 +42,9 @@ from tests.memories.builders import proposed
 from tests.people import person
 from tests.stores.sqlite_files import SqliteAgent
 
+pytestmark = pytest.mark.usefixtures("transactional_db")
+
 SUBJECTS, ELSEWHERE = 24, 5
-
-
-@pytest.fixture
-def officer(transactional_db: None) -> User:
-    return person("compliance")
-
-
-@pytest.fixture
-def second(transactional_db: None) -> User:
-    return person("compliance", "reviewer")
 
 
 @contextmanager

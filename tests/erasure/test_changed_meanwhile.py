@@ -26,18 +26,7 @@ from sessions_app.services.subjects import add_alias, merge_subjects, undo_merge
 from tests.agents import attach_main_store
 from tests.erasure.builders import approved, awaiting, make_request, work_off
 from tests.erasure.faults import items_of, with_sessions
-from tests.people import person
 from tests.retention.builders import make_hold, released
-
-
-@pytest.fixture
-def officer(db: None) -> User:
-    return person("compliance")
-
-
-@pytest.fixture
-def second(db: None) -> User:
-    return person("compliance", "reviewer")
 
 
 @pytest.fixture

@@ -38,11 +38,6 @@ def text(response: object) -> str:
 
 
 @pytest.fixture
-def officer() -> User:
-    return person("compliance")
-
-
-@pytest.fixture
 def colleague() -> User:
     return person("compliance", "reviewer")
 

@@ -24,15 +24,15 @@ from tests.erasure.batches import approved_batch, csv_of, make_subjects
 from tests.erasure.builders import approved, make_request
 from tests.erasure.copies import started_copy
 from tests.mails import words_of_mail
-from tests.people import person, signed_in
+from tests.people import signed_in
 
 TO = ["officers@tea.example"]
 
 
 @pytest.fixture
-def officer(db: None, settings: Any) -> User:
+def officer(officer: User, settings: Any) -> User:
     settings.MAIL_SERVER, settings.NOTICES_TO = {"EMAIL_HOST": "mail"}, TO
-    return person("compliance")
+    return officer
 
 
 def test_a_reminder_is_sent_once_and_has_no_personal_data(officer: User) -> None:
@@ -82,8 +82,8 @@ def test_an_error_at_one_request_stops_no_other(officer: User, monkeypatch: pyte
     assert sorted(SubjectRequest.objects.values_list("reminded", flat=True)) == [0, 90]
 
 
-def test_a_run_that_waits_for_a_person_is_told_once_and_again_when_it_stops_again(officer: User) -> None:
-    request = approved(make_subject("ada"), by=officer, second=person("compliance", "reviewer"))
+def test_a_run_that_waits_for_a_person_is_told_once_and_again_when_it_stops_again(officer: User, second: User) -> None:
+    request = approved(make_subject("ada"), by=officer, second=second)
     assert send_alerts() == 0
     stop(request)
     assert [send_alerts(), send_alerts()] == [1, 0]
@@ -97,9 +97,9 @@ def test_a_run_that_waits_for_a_person_is_told_once_and_again_when_it_stops_agai
     assert request.notes.filter(code=RequestNote.Code.ALERTED).count() == 2
 
 
-def test_a_batch_that_stands_still_is_told_once_and_again_when_it_stops_again(officer: User) -> None:
+def test_a_batch_that_stands_still_is_told_once_and_again_when_it_stops_again(officer: User, second: User) -> None:
     make_subjects(["ada"])
-    batch = approved_batch(csv_of("ada"), by=officer, second=person("compliance", "reviewer"))
+    batch = approved_batch(csv_of("ada"), by=officer, second=second)
     assert batch.run is not None
     assert send_alerts() == 0
     fail(batch.run)
@@ -137,9 +137,8 @@ def test_a_failed_copy_is_told_once(officer: User, copies_folder: Path) -> None:
 
 
 def test_of_many_that_stopped_some_are_told_in_a_round_and_none_after_a_refusal(
-    officer: User, monkeypatch: pytest.MonkeyPatch
+    officer: User, second: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    second = person("compliance", "reviewer")
     for key in ("ada", "bob", "eve"):
         stop(approved(make_subject(key), by=officer, second=second))
     send = mail.EmailMessage.send

@@ -35,16 +35,6 @@ State = SubjectRequest.State
 
 
 @pytest.fixture
-def officer(db: None) -> User:
-    return person("compliance")
-
-
-@pytest.fixture
-def second(db: None) -> User:
-    return person("compliance", "reviewer")
-
-
-@pytest.fixture
 def subject(db: None) -> Subject:
     return make_subject("ada-1")
 
