@@ -12,6 +12,7 @@ from django.utils.timezone import now
 
 from memadmin.erasure.exceptions import OutOfReach
 from memadmin.erasure.models import SubjectRequest
+from memadmin.erasure.models.steps import holder_name
 from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.steps import STEPS, step_named
 from memadmin.erasure.steps.base import Counted
@@ -29,8 +30,7 @@ class Holder:
 
     @property
     def holder(self) -> str:
-        """Name in receipts and reports: `memories`, `sessions/main`."""
-        return f"{self.name}/{self.place}" if self.place else self.name
+        return holder_name(self.name, self.place)
 
     @property
     def title(self) -> str:
