@@ -119,7 +119,7 @@ class ProgressView:
     @property
     def is_second_person(self) -> bool:
         """True if somebody else than the viewer asked for the approval."""
-        raise NotImplementedError
+        return is_second_person(self.shown, self.viewer)
 
     @property
     def run(self) -> Run | None:
@@ -198,10 +198,6 @@ class CaseView(ProgressView):
     @property
     def shown(self) -> SubjectRequest:
         return self.case
-
-    @property
-    def is_second_person(self) -> bool:
-        return is_second_person(self.case, self.viewer)
 
     @property
     def label(self) -> str:

@@ -58,10 +58,10 @@ def test_a_request_without_a_preview_is_not_approved(ada: Subject, officer: User
     request = awaiting(ada, by=officer)
     SubjectRequest.objects.filter(pk=request.pk).update(previewed_at=None)
     with pytest.raises(services.PreviewNeeded):
-        services.approve_request(request, by=second, typed_key="ada-1")
+        services.approve_request(request, by=second, typed="ada-1")
     SubjectRequest.objects.filter(pk=request.pk).update(previewed_at=now() - timedelta(days=400))
     with pytest.raises(services.PreviewNeeded):
-        services.approve_request(request, by=second, typed_key="ada-1")
+        services.approve_request(request, by=second, typed="ada-1")
     assert not Run.objects.exists()
 
 

@@ -40,7 +40,7 @@ def subject(db: None) -> Subject:
 
 
 def approve(request: SubjectRequest, by: User, key: str = "ada-1") -> SubjectRequest:
-    return services.approve_request(request, by=by, typed_key=key)
+    return services.approve_request(request, by=by, typed=key)
 
 
 def test_a_request_received_again_joins_the_open_one(subject: Subject, officer: User, second: User) -> None:

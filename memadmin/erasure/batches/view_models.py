@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import Any
-from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils.timezone import now
 
-from memadmin.erasure.batches import services
 from memadmin.erasure.batches.outcomes import CLOSED, ERASED, RETRIED, LineOutcome
 from memadmin.erasure.batches.previews import OURS
+from memadmin.erasure.batches.sealed import LineText, unseal
 from memadmin.erasure.models import BatchLine, RequestBatch
 from memadmin.erasure.view_models import ProgressView, Stage, counted, day, progress_line
 from memadmin.runs.models import Run
@@ -51,38 +49,25 @@ OUTCOME_LOOKS = {
 
 @dataclass(frozen=True, slots=True)
 class PlaceRow:
-    """One row of the preview."""
+    """One row of the preview: a store, or memadmin itself, which has no name."""
 
     name: str
-    sessions: int | None
-    rows: int | None
-    held: int | None
-    what: str
-    problem: str = ""
-
-
-def place_of(name: str, totals: list[int]) -> PlaceRow:
-    """A store with its sessions, rows and held rows."""
-    sessions, rows, held = totals
-    return PlaceRow(name, sessions, rows, held, "whole sessions")
+    problem: str
+    """Why it could not be counted."""
+    sessions: int
+    rows: int
+    held: int
 
 
 @dataclass(frozen=True, slots=True)
 class StripPart:
-    """One outcome in the strip: its width and left edge in percent."""
+    """One outcome in the strip, with its class: its left edge and width in percent."""
 
-    outcome: LineOutcome
+    label: str
+    css: str
     count: int
     start: str
     width: str
-
-    @property
-    def label(self) -> str:
-        return self.outcome.label
-
-    @property
-    def css(self) -> str:
-        return OUTCOME_LOOKS[self.outcome][2]
 
 
 @dataclass(frozen=True)
@@ -101,10 +86,6 @@ class BatchView(ProgressView):
     @property
     def shown(self) -> RequestBatch:
         return self.batch
-
-    @property
-    def is_second_person(self) -> bool:
-        return services.is_second_person(self.batch, self.viewer)
 
     @property
     def broken(self) -> int:
@@ -133,28 +114,16 @@ class BatchView(ProgressView):
 
     @property
     def places(self) -> list[PlaceRow]:
-        preview = self.batch.preview
-        problems, totals = preview.get("problems", {}), preview.get("places", {})
-        stores = [
-            PlaceRow(name, None, None, None, "", f"{problems[name]} The run waits for it.")
-            if name in problems
-            else place_of(name, totals[name])
-            for name in sorted({*problems, *totals} - {OURS})
+        """The stores by name, then what memadmin holds itself."""
+        problems, totals = self.batch.preview.get("problems", {}), self.batch.preview.get("places", {})
+        return [
+            PlaceRow(name, problems.get(name, ""), *totals.get(name, (0, 0, 0)))
+            for name in sorted({*problems, *totals}, key=lambda name: (name == OURS, name))
         ]
-        if OURS in totals:
-            _, rows, held = totals[OURS]
-            stores.append(
-                PlaceRow("memadmin", None, rows, held, "memories and what was learned, recalls, exports, ids")
-            )
-        return stores
 
     @property
     def rows(self) -> int:
-        return sum(place.rows or 0 for place in self.places)
-
-    @property
-    def not_counted(self) -> list[str]:
-        return [place.name for place in self.places if place.problem]
+        return sum(place.rows for place in self.places)
 
     @property
     def backups_until(self) -> date:
@@ -198,7 +167,7 @@ class BatchView(ProgressView):
             if not count:
                 continue
             width = count * 100 / max(self.accepted, 1)
-            found.append(StripPart(outcome, count, f"{start:.3f}%", f"{width:.3f}%"))
+            found.append(StripPart(outcome.label, OUTCOME_LOOKS[outcome][2], count, f"{start:.3f}%", f"{width:.3f}%"))
             start += width
         return found
 
@@ -248,11 +217,11 @@ class LineView:
     line: BatchLine
     label: str = ""
     """The subject's ID, where the text of the line is destroyed."""
-    outcome: LineOutcome | None = None
+    outcome: LineOutcome = LineOutcome.TO_DO
 
     @property
-    def text(self) -> Any:
-        return services.text_of(self.line)
+    def text(self) -> LineText:
+        return unseal(self.line.sealed)
 
     @property
     def key(self) -> str:
@@ -283,15 +252,15 @@ class LineView:
 
     @property
     def colour(self) -> str:
-        return OUTCOME_LOOKS[self.outcome][0] if self.outcome else ""
+        return OUTCOME_LOOKS[self.outcome][0]
 
     @property
     def symbol(self) -> str:
-        return OUTCOME_LOOKS[self.outcome][1] if self.outcome else ""
+        return OUTCOME_LOOKS[self.outcome][1]
 
     @property
     def state(self) -> str:
-        return "erased" if self.outcome == LineOutcome.SCANNING else self.outcome.label if self.outcome else ""
+        return "erased" if self.outcome == LineOutcome.SCANNING else self.outcome.label
 
     @property
     def rows(self) -> str:
@@ -316,13 +285,12 @@ class LineView:
 
 def line_views(lines: Collection[BatchLine]) -> list[LineView]:
     """The lines with what the page shows of them. One query."""
-    subjects = {line.subject_id for line in lines if line.subject_id}
-    labels: dict[UUID, str] = Subject.objects.labels(subjects)
+    labels = Subject.objects.labels({line.subject_id for line in lines if line.subject_id})
     return [
         LineView(
             line,
             labels.get(line.subject_id, "") if line.subject_id else "",
-            LineOutcome(line.outcome) if hasattr(line, "outcome") else None,
+            LineOutcome(getattr(line, "outcome", LineOutcome.TO_DO)),
         )
         for line in lines
     ]

@@ -20,6 +20,7 @@ from memadmin.erasure import services as requests
 from memadmin.erasure import work as erasures
 from memadmin.erasure.batches import audit_events, outcomes, services
 from memadmin.erasure.batches.outcomes import LineOutcome
+from memadmin.erasure.batches.sealed import unseal
 from memadmin.erasure.models import BatchLine, RequestBatch, RequestNote, SubjectRequest
 from memadmin.erasure.preview import group_ids, out_of_reach
 from memadmin.erasure.scope import scope_of
@@ -128,7 +129,7 @@ def open_case(batch: RequestBatch, line: BatchLine) -> None:
         channel=SubjectRequest.Channel.FILE,
         received_on=batch.received_on,
         ground=batch.ground,
-        note=services.text_of(line).note,
+        note=unseal(line.sealed).note,
     )
     BatchLine.objects.filter(pk=line.pk).update(request=request)
     if not is_new:

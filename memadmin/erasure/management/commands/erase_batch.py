@@ -19,6 +19,7 @@ from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.batches.parsing import MOST_BYTES, BadFile
 from memadmin.erasure.management.commands.erase_subject import person
 from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
+from memadmin.erasure.services import RequestError
 from memadmin.runs import engine
 from memadmin.runs.models import Run
 from memadmin.runs.progress_bar import progress_bar
@@ -49,16 +50,15 @@ class Command(BaseCommand):
         requested_by = person(given["requested_by"], "erasure.handle_request", "--requested-by")
         approved_by = person(given["approved_by"], "erasure.approve_request", "--approved-by")
         try:
-            if file.stat().st_size > MOST_BYTES:
-                raise CommandError("The file is larger than 1 MB. Split it into several. Nothing was changed.")
-            data = file.read_bytes()
+            with file.open("rb") as opened:
+                data = opened.read(MOST_BYTES + 1)
         except OSError as problem:
             raise CommandError(f"{file} cannot be read: {problem.strerror}. Nothing was changed.") from problem
         try:
             batch = approved(data, file.name, reason, requested_by, approved_by)
         except BadFile as problem:
             raise CommandError(f"{problem} Nothing was changed.") from problem
-        except services.BatchError as problem:
+        except RequestError as problem:
             raise CommandError(str(problem)) from problem
         self.carry_out(batch)
         batch = RequestBatch.objects.select_related("run").get(pk=batch.pk)
@@ -113,7 +113,7 @@ class Command(BaseCommand):
 
 
 def approved(data: bytes, name: str, ground: str, requested_by: User, approved_by: User) -> RequestBatch:
-    """The batch of this file, brought to its approval: the open one, or a new one. Raises BadFile and BatchError."""
+    """The batch of this file, brought to its approval: the open one, or a new one. Raises BadFile and RequestError."""
     batch = services.open_batch_of(hashlib.sha256(data).hexdigest())
     if batch is None:
         batch = services.upload(data, name=name, ground=ground, note="", by=requested_by)
@@ -131,10 +131,11 @@ def approved(data: bytes, name: str, ground: str, requested_by: User, approved_b
 
 def report_of(batch: RequestBatch, counts: dict[str, int]) -> dict[str, Any]:
     """Numbers and codes, without keys: the output of a command ends up in logs."""
-    broken = BatchLine.objects.filter(batch=batch).exclude(problem="").order_by("number")
     return {
         "batch": str(batch),
         "state": batch.state,
         "subjects": {LineOutcome(outcome).value: count for outcome, count in sorted(counts.items())},
-        "broken": [f"line {line.number}: {BatchLine.Problem(line.problem).label}" for line in broken],
+        "broken": [
+            f"line {line.number}: {BatchLine.Problem(line.problem).label}" for line in services.broken_lines(batch)
+        ],
     }
