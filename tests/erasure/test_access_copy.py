@@ -24,7 +24,7 @@ from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Review
 from sessions_app import audit_events
 from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.services.sessions import attach_sessions
-from tests.agents import add_items, assistant, attach_main_store
+from tests.agents import add_items, assistant, attach_main_store, run_sql
 from tests.builders import make_subject
 from tests.erasure.copies import all_text, built_copy, files_in_folder, json_in, opened, plain_file
 from tests.hostile import MARKUP
@@ -194,3 +194,15 @@ def test_a_subject_without_anything_has_a_copy_that_says_so(officer: User) -> No
     assert "Nothing is stored here." in archive.read("memories.html").decode()
     assert json_in(archive, "data.json")["person"]["ids"] == [{"kind": "user", "id": "ada-1"}]
     assert AccessCopy.objects.count() == 1
+
+
+def test_a_number_that_json_cannot_hold_is_text(officer: User) -> None:
+    ada = make_subject("ada-1")
+    for text in ("Ada likes tea.", "Ada likes numbers."):
+        proposed(text, subject=ada)
+    infinite = "9" * 400 + ".5"  # for Python, not for PostgreSQL
+    run_sql(f"""UPDATE memories_app_memory SET data = '{{"n": {infinite}}}' WHERE statement LIKE '%numbers%'""")
+    archive = opened(built_copy(ada, by=officer))
+    data = {row["statement"]: row["data"] for row in json_in(archive, "memories.json")}
+    assert data == {"Ada likes tea.": {}, "Ada likes numbers.": "{'n': inf}"}
+    assert "Ada likes numbers." in archive.read("memories.html").decode()
