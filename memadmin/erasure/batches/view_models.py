@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -10,7 +11,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils.timezone import now
 
-from memadmin.erasure.batches.outcomes import CLOSED, ERASED, RETRIED, LineOutcome
+from memadmin.erasure.batches.outcomes import ERASED, RETRIED, UNFINISHED, LineOutcome, number_of
 from memadmin.erasure.batches.previews import OURS
 from memadmin.erasure.batches.sealed import LineText, unseal
 from memadmin.erasure.models import BatchLine, RequestBatch
@@ -79,7 +80,7 @@ class BatchView(ProgressView):
     lines: int
     accepted: int
     held: int
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
 
     looks = LOOKS
 
@@ -107,8 +108,8 @@ class BatchView(ProgressView):
     @property
     def is_scanning(self) -> bool:
         """True if everything is erased, and only second scans are to come."""
-        unfinished = self.accepted - sum(self.counts.get(outcome, 0) for outcome in CLOSED)
-        return self.batch.state == State.RUNNING and 0 < unfinished == self.counts.get(LineOutcome.SCANNING, 0)
+        unfinished = number_of(self.counts, UNFINISHED)
+        return self.batch.state == State.RUNNING and 0 < unfinished == self.counts[LineOutcome.SCANNING]
 
     # --- preview ------------------------------------------------------------------------------------------------------
 
@@ -144,13 +145,9 @@ class BatchView(ProgressView):
     # --- outcome ------------------------------------------------------------------------------------------------------
 
     @property
-    def erased(self) -> int:
-        return sum(self.counts.get(outcome, 0) for outcome in ERASED)
-
-    @property
     def handled(self) -> int:
         """Subjects whose case was begun."""
-        return self.accepted - self.counts.get(LineOutcome.TO_DO, 0) - self.counts.get(LineOutcome.RUNNING, 0)
+        return self.accepted - self.counts[LineOutcome.TO_DO] - self.counts[LineOutcome.RUNNING]
 
     @property
     def percent(self) -> int:
@@ -163,17 +160,15 @@ class BatchView(ProgressView):
     def parts(self) -> list[StripPart]:
         found, start = [], 0.0
         for outcome in LineOutcome:
-            count = self.counts.get(outcome, 0)
-            if not count:
-                continue
-            width = count * 100 / max(self.accepted, 1)
-            found.append(StripPart(outcome.label, OUTCOME_LOOKS[outcome][2], count, f"{start:.3f}%", f"{width:.3f}%"))
-            start += width
+            if count := self.counts[outcome]:
+                css, width = OUTCOME_LOOKS[outcome][2], count * 100 / max(self.accepted, 1)
+                found.append(StripPart(outcome.label, css, count, f"{start:.3f}%", f"{width:.3f}%"))
+                start += width
         return found
 
     @property
     def to_retry(self) -> int:
-        return sum(self.counts.get(outcome, 0) for outcome in RETRIED)
+        return number_of(self.counts, RETRIED)
 
     # --- progress line ------------------------------------------------------------------------------------------------
 

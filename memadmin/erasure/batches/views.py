@@ -102,8 +102,7 @@ def batch_page(
 ) -> HttpResponse:
     """The page of a batch, with the reason why nothing was changed, and with the form that was sent, by its name."""
     (numbers,) = numbers_of([shown.pk]).values()
-    counts = outcomes.counts(shown) if shown.approved_at else {}
-    view = BatchView(shown, request.user, *numbers, counts=counts)
+    view = BatchView(shown, request.user, *numbers, outcomes.counts(shown))
     may_handle = request.user.has_perm(HANDLE)
     context: dict[str, Any] = {
         "batch": shown,

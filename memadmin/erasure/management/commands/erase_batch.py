@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from argparse import ArgumentParser
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from django.utils.timezone import now
 from memadmin.erasure.batches import outcomes, services
 from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.batches.parsing import MOST_BYTES, BadFile
-from memadmin.erasure.management.commands.erase_subject import person
+from memadmin.erasure.management.commands.erase_subject import RECEIPT_SECONDS, person, write_report
 from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
 from memadmin.erasure.services import RequestError
 from memadmin.runs import engine
@@ -26,8 +26,9 @@ from memadmin.runs.progress_bar import progress_bar
 
 State = RequestBatch.State
 
-RECEIPT_SECONDS = 60
-"""Time for which the command waits for the sequencer of the log, which a worker runs."""
+
+STANDING = (LineOutcome.WAITING, LineOutcome.HELD, LineOutcome.FAILED, LineOutcome.RUNNING, LineOutcome.TO_DO)
+"""Outcomes of lines with which the command has not reached its end."""
 
 
 class Command(BaseCommand):
@@ -63,18 +64,9 @@ class Command(BaseCommand):
         self.carry_out(batch)
         batch = RequestBatch.objects.select_related("run").get(pk=batch.pk)
         counts = outcomes.counts(batch)
-        self.report(report_of(batch, counts), as_json)
-        if unfinished := {
-            LineOutcome.TO_DO,
-            LineOutcome.RUNNING,
-            LineOutcome.WAITING,
-            LineOutcome.HELD,
-            LineOutcome.FAILED,
-        } & set(counts):
-            names = ", ".join(
-                f"{counts[outcome]:,} {outcome.label}" for outcome in LineOutcome if outcome in unfinished
-            )
-            raise CommandError(f"Batch {batch} is not finished: {names}. The same command continues.")
+        write_report(self.stdout, report_of(batch, counts), as_json=as_json)
+        if unfinished := outcomes.in_words(counts, STANDING):
+            raise CommandError(f"Batch {batch} is not finished: {unfinished}. The same command continues.")
 
     def carry_out(self, batch: RequestBatch) -> None:
         """Until each case is scanned and has its receipt, or cannot continue now."""
@@ -97,20 +89,6 @@ class Command(BaseCommand):
                 time.sleep(engine.WATCH_SECONDS)
                 run.refresh_from_db()
 
-    def report(self, report: dict[str, Any], as_json: bool) -> None:
-        if as_json:
-            self.stdout.write(json.dumps(report, indent=2))
-            return
-        for name, value in report.items():
-            if isinstance(value, dict):
-                for key, count in value.items():
-                    self.stdout.write(f"{name}  {key}: {count:,}")
-            elif isinstance(value, list):
-                for sentence in value:
-                    self.stdout.write(f"{name}  {sentence}")
-            else:
-                self.stdout.write(f"{name}  {value}")
-
 
 def approved(data: bytes, name: str, ground: str, requested_by: User, approved_by: User) -> RequestBatch:
     """The batch of this file, brought to its approval: the open one, or a new one. Raises BadFile and RequestError."""
@@ -129,7 +107,7 @@ def approved(data: bytes, name: str, ground: str, requested_by: User, approved_b
     return batch
 
 
-def report_of(batch: RequestBatch, counts: dict[str, int]) -> dict[str, Any]:
+def report_of(batch: RequestBatch, counts: Counter[str]) -> dict[str, Any]:
     """Numbers and codes, without keys: the output of a command ends up in logs."""
     return {
         "batch": str(batch),
