@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -23,6 +22,7 @@ Kind, State = SubjectRequest.Kind, SubjectRequest.State
 
 LOOKS: Mapping[str, tuple[str, str]] = {
     State.RECEIVED: ("blue", "inbox"),
+    RequestBatch.State.UPLOADED: ("blue", "inbox"),
     State.CHECKED: ("blue", "id-badge-2"),
     State.AWAITING: ("yellow", "user-check"),
     State.APPROVED: ("blue", "clock"),
@@ -34,7 +34,7 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     State.REFUSED: ("secondary", "ban"),
     State.CANCELLED: ("secondary", "ban"),
 }
-"""Colour and symbol of each state."""
+"""Colour and symbol of each state of a request, and of a batch: those of one name mean the same."""
 
 RUN_LOOKS = {
     Run.State.PAUSED: ("yellow", "player-pause", "paused"),
@@ -109,8 +109,6 @@ class ProgressView:
     """State, due date, second person and time to cancel, which requests and batches show alike."""
 
     viewer: User
-    looks: ClassVar[Mapping[str, tuple[str, str]]]
-    """Colour and symbol of each state."""
 
     @property
     def shown(self) -> SubjectRequest | RequestBatch:
@@ -132,11 +130,11 @@ class ProgressView:
 
     @property
     def colour(self) -> str:
-        return (self.run_look or self.looks[self.shown.state])[0]
+        return (self.run_look or LOOKS[self.shown.state])[0]
 
     @property
     def symbol(self) -> str:
-        return (self.run_look or self.looks[self.shown.state])[1]
+        return (self.run_look or LOOKS[self.shown.state])[1]
 
     @property
     def state(self) -> str:
@@ -192,8 +190,6 @@ class CaseView(ProgressView):
     case: SubjectRequest
     viewer: User
     counts: Counts
-
-    looks = LOOKS
 
     @property
     def shown(self) -> SubjectRequest:

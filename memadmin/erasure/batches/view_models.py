@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
@@ -21,17 +21,6 @@ from memadmin.web.templatetags.memadmin import day_and_minute
 from sessions_app.models import Subject
 
 State, Problem = RequestBatch.State, BatchLine.Problem
-
-LOOKS: Mapping[str, tuple[str, str]] = {
-    State.UPLOADED: ("blue", "inbox"),
-    State.AWAITING: ("yellow", "user-check"),
-    State.APPROVED: ("blue", "clock"),
-    State.RUNNING: ("blue", "loader-2"),
-    State.COMPLETE: ("green", "check"),
-    State.COMPLETE_WITH_EXCEPTIONS: ("orange", "alert-triangle"),
-    State.CANCELLED: ("secondary", "ban"),
-}
-"""Colour and symbol of each state."""
 
 OUTCOME_LOOKS = {
     LineOutcome.COMPLETE: ("green", "check", "s-green"),
@@ -81,8 +70,6 @@ class BatchView(ProgressView):
     accepted: int
     held: int
     counts: Counter[str] = field(default_factory=Counter)
-
-    looks = LOOKS
 
     @property
     def shown(self) -> RequestBatch:
