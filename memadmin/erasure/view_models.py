@@ -182,6 +182,11 @@ class ProgressView:
         is_over = shown.is_started or shown.starts_at <= now()
         return f"{'over' if is_over else 'until'} {day_and_minute(shown.starts_at)}"
 
+    @property
+    def end(self) -> str:
+        """When it was closed, or must be."""
+        return day(self.shown.closed_at.date()) if self.shown.closed_at else f"by {day(self.shown.due_on)}"
+
 
 @dataclass(frozen=True, slots=True)
 class CaseView(ProgressView):
@@ -272,7 +277,7 @@ class CaseView(ProgressView):
 
     def _exceptional_end(self) -> Stage:
         if self.case.state != State.COMPLETE_WITH_EXCEPTIONS:
-            return Stage(State(self.case.state).label.capitalize(), self._end, "exception")
+            return Stage(State(self.case.state).label.capitalize(), self.end, "exception")
         exceptions = counted(len(self.run.exceptions), "exception") if self.run else ""
         return Stage("Complete", exceptions, "exception")
 
@@ -286,7 +291,7 @@ class CaseView(ProgressView):
 
     def _other_stages(self) -> list[tuple[str, str, bool]]:
         case = self.case
-        return [*self._first_stages(), ("Complete", self._end, case.is_closed)]
+        return [*self._first_stages(), ("Complete", self.end, case.is_closed)]
 
     def _erasure_stages(self) -> list[tuple[str, str, bool]]:
         case, run = self.case, self.run
@@ -298,7 +303,7 @@ class CaseView(ProgressView):
             ("Cancel window", self.time_to_cancel, case.is_started),
             ("Running", self._running, is_scanned or (case.is_closed and run is not None)),
             ("Scanning", self.scanned or "at once, then a day later", case.is_closed),
-            ("Complete", self._end, case.is_closed),
+            ("Complete", self.end, case.is_closed),
         ]
 
     @property
@@ -313,10 +318,6 @@ class CaseView(ProgressView):
         if case.started_at and case.scans:
             return length_of_time(datetime.fromisoformat(case.scans[0]["at"]) - case.started_at)
         return ""
-
-    @property
-    def _end(self) -> str:
-        return day(self.case.closed_at.date()) if self.case.closed_at else f"by {day(self.case.due_on)}"
 
 
 def length_in_words(length: timedelta) -> str:

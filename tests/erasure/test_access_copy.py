@@ -107,7 +107,9 @@ def test_everything_about_the_person_and_nothing_about_others(officer: User, key
         ("answer quality", audit_events.SESSION_VIEWED.meaning),
         ("", audit_events.SESSIONS_LISTED.meaning),
     ]
+    # One number for one person in all files.
     assert json_in(archive, "decisions.json")[0]["by"] == "staff member 1 (no role)"
+    assert {row["by"] for row in looked} == {"staff member 2 (no role)"}
     reasons = {row["reason"]: row["count"] for row in json_in(archive, "about.json")["not_included"]}
     assert reasons["These items are encrypted, and their key is not available."] == 1
 

@@ -15,7 +15,7 @@ from memadmin.erasure.batches.outcomes import ERASED, RETRIED, UNFINISHED, LineO
 from memadmin.erasure.batches.previews import OURS
 from memadmin.erasure.batches.sealed import LineText, unseal
 from memadmin.erasure.models import BatchLine, RequestBatch
-from memadmin.erasure.view_models import ProgressView, Stage, counted, day, progress_line
+from memadmin.erasure.view_models import ProgressView, Stage, counted, progress_line
 from memadmin.runs.models import Run
 from memadmin.web.templatetags.memadmin import day_and_minute
 from sessions_app.models import Subject
@@ -172,17 +172,12 @@ class BatchView(ProgressView):
             ("Cancel window", self.time_to_cancel, batch.is_started),
             ("Running", f"{self.handled:,} of {self.accepted:,}" if batch.is_started else "", is_erased),
             ("Scanning", "at once, then a day later", batch.is_closed),
-            (
-                "Complete",
-                day(batch.closed_at.date()) if batch.closed_at else f"by {day(batch.due_on)}",
-                batch.is_closed,
-            ),
+            ("Complete", self.end, batch.is_closed),
         ]
         if batch.is_closed and batch.state != State.COMPLETE:
             past = [Stage(title, note, "past") for title, note, is_past in stages[:-1] if is_past and batch.is_started]
             past = past or [Stage(title, note, "past") for title, note, is_past in stages[:2] if is_past]
-            label = State(batch.state).label.capitalize()
-            return [*past, Stage(label, stages[-1][1], "exception")]
+            return [*past, Stage(State(batch.state).label.capitalize(), self.end, "exception")]
         return progress_line(stages)
 
     @property
