@@ -34,7 +34,6 @@ APPROVE = "erasure.approve_request"
 PREVIEW_AGE = timedelta(days=1)
 """An older preview is made again before somebody is asked to approve."""
 
-
 APPROVAL_AGE = timedelta(days=7)
 """An older preview is made again before somebody approves."""
 
@@ -47,7 +46,6 @@ class WrongState(RequestError):
     """The case, or batch, is in another state than the action needs, perhaps since a moment ago."""
 
     def __init__(self, request: SubjectRequest | RequestBatch) -> None:
-        self.request = request
         super().__init__(
             f"{request} is {request.get_state_display()}: this is not possible, or no longer. Nothing was changed."
         )
