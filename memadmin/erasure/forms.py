@@ -46,7 +46,28 @@ def in_sentences(choices: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(value, label[:1].upper() + label[1:]) for value, label in choices]
 
 
-class NewRequestForm(forms.Form):
+class ReceivedForm(forms.Form):
+    """The day of receipt: today, unless another one is entered."""
+
+    received_on = forms.DateField(
+        label="Received on",
+        widget=day(),
+        help_text="Due one calendar month later.",
+        error_messages={"required": "Enter the day of receipt.", "invalid": "Enter a date, such as 2026-11-21."},
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs["initial"] = {"received_on": now().date(), **kwargs.get("initial", {})}
+        super().__init__(*args, **kwargs)
+
+    def clean_received_on(self) -> date:
+        chosen: date = self.cleaned_data["received_on"]
+        if not now().date() - OLDEST <= chosen <= now().date():
+            raise forms.ValidationError("The day of receipt must be within the last year, and not in the future.")
+        return chosen
+
+
+class NewRequestForm(ReceivedForm):
     """A request as it was received."""
 
     kind = forms.ChoiceField(
@@ -75,12 +96,6 @@ class NewRequestForm(forms.Form):
         widget=select(),
         error_messages={"invalid_choice": "Choose how the request was received."},
     )
-    received_on = forms.DateField(
-        label="Received on",
-        widget=day(),
-        help_text="The answer is due one calendar month later.",
-        error_messages={"required": "Enter the day of receipt.", "invalid": "Enter a date, such as 2026-11-21."},
-    )
     ground = forms.ChoiceField(
         required=False,
         label="Ground of an erasure",
@@ -103,16 +118,6 @@ class NewRequestForm(forms.Form):
         widget=lines(),
         help_text="For the case log. Deleted when an erasure is complete.",
     )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        kwargs["initial"] = {"received_on": now().date(), **kwargs.get("initial", {})}
-        super().__init__(*args, **kwargs)
-
-    def clean_received_on(self) -> date:
-        chosen: date = self.cleaned_data["received_on"]
-        if not now().date() - OLDEST <= chosen <= now().date():
-            raise forms.ValidationError("The day of receipt must be within the last year, and not in the future.")
-        return chosen
 
     def clean_known_as(self) -> list[str]:
         names = [line.strip() for line in self.cleaned_data["known_as"].splitlines() if line.strip()]
@@ -155,33 +160,36 @@ class IdentityForm(forms.Form):
 
 
 class ApprovalForm(forms.Form):
-    """The confirmation of the second person."""
+    """The confirmation of the second person: a case's is the subject's ID, a batch's the number of its subjects."""
 
     is_read = forms.BooleanField(
         label="I read the preview and the identity check",
         widget=forms.CheckboxInput({"class": "form-check-input"}),
-        error_messages={"required": "Read the preview and the identity check first."},
+        error_messages={"required": "Read the preview first, and what else is named here."},
     )
-    typed_key = forms.CharField(
+    typed = forms.CharField(
         label="Type the subject's ID to confirm",
         max_length=512,
-        widget=forms.TextInput({"class": "form-control", "autocomplete": "off", "spellcheck": "false"}),
-        error_messages={"required": "Type the ID of the subject."},
+        widget=forms.TextInput({"class": "form-control mono", "autocomplete": "off", "spellcheck": "false"}),
+        error_messages={"required": "Type the confirmation."},
     )
+
+    def clean(self) -> dict[str, Any]:
+        """The text alone: that the box is ticked is all there is to know about it."""
+        return {name: value for name, value in self.cleaned_data.items() if name != "is_read"}
 
 
 class NoteForm(forms.Form):
-    """A text for the case log."""
+    """A text for the case log, or for who handles a batch."""
 
-    note = forms.CharField(
-        max_length=2_000, widget=lines(3), error_messages={"required": "Enter a note for the case log."}
-    )
+    note = forms.CharField(max_length=2_000, widget=lines(3), error_messages={"required": "Enter a note."})
 
 
 class RefuseForm(NoteForm):
     """Why a request is refused."""
 
-    reason = forms.ChoiceField(
+    reason = forms.TypedChoiceField(
+        coerce=SubjectRequest.Refusal,
         choices=in_sentences(SubjectRequest.Refusal.choices),
         widget=select(),
         error_messages={"required": "Choose a reason.", "invalid_choice": "Choose a reason from the list."},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -12,6 +12,7 @@ from django.utils.timezone import now
 
 from memadmin.erasure.exceptions import OutOfReach
 from memadmin.erasure.models import SubjectRequest
+from memadmin.erasure.models.steps import holder_name
 from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.steps import STEPS, step_named
 from memadmin.erasure.steps.base import Counted
@@ -29,8 +30,7 @@ class Holder:
 
     @property
     def holder(self) -> str:
-        """Name in receipts and reports: `memories`, `sessions/main`."""
-        return f"{self.name}/{self.place}" if self.place else self.name
+        return holder_name(self.name, self.place)
 
     @property
     def title(self) -> str:
@@ -83,13 +83,15 @@ class Preview:
 
 def preview_erasure(scope: SubjectScope) -> Preview:
     """Counts what an erasure would erase now, and changes nothing."""
-    return Preview(list(_holders(scope)), out_of_reach(scope), group_ids(scope.subject))
+    return Preview(list(holders(scope)), out_of_reach(scope), group_ids(scope.subject))
 
 
-def _holders(scope: SubjectScope) -> Iterator[Holder]:
+def holders(scope: SubjectScope, *, without: Container[str] = ()) -> Iterator[Holder]:
+    """Each step at each of its places, counted when it is asked for. `without` are places that are not asked."""
     for step in STEPS:
         for place in step.places(scope):
-            yield Holder(step.name, place, step.count(scope, place))
+            if place not in without:
+                yield Holder(step.name, place, step.count(scope, place))
 
 
 def group_ids(subject: Subject) -> list[str]:

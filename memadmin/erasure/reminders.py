@@ -1,4 +1,4 @@
-"""Reminders of due dates, after 50, 75 and 90 % of the time, and alerts about cases that stand still."""
+"""Reminders of due dates, after 50, 75 and 90 % of the time, and alerts about cases and batches that stand still."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from datetime import date, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Q, QuerySet
 from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.erasure import audit_events
 from memadmin.erasure.deadlines import reminder_due
 from memadmin.erasure.mails import mail_handlers
-from memadmin.erasure.models import RequestNote, SubjectRequest
+from memadmin.erasure.models import RequestBatch, RequestNote, SubjectRequest
 from memadmin.runs.models import Run
 
 logger = logging.getLogger(__name__)
 
 PARKED = (Run.State.STOPPED, Run.State.FAILED)
 """States of a run that does not continue before a person decides."""
+
+TOLD = "Those who handle requests were told."
+"""Entry of a run's log. While it is the newest one, they know."""
 
 MOST_ALERTS = 20
 
@@ -37,13 +40,13 @@ def send_reminders(today: date) -> int:
 
 
 def sent(send: Callable[..., bool], number: int, *given: object) -> bool:
-    """Whether a mail about one request was sent. Each has a transaction of its own: an error stops no other."""
+    """Whether one mail was sent. Each has a transaction of its own: an error stops no other."""
     try:
         return send(number, *given)
     except NotSent:
         raise
     except Exception:
-        logger.exception("the mail about request %s was not sent", number)
+        logger.exception("%s %s: the mail was not sent", send.__name__, number)
         return False
 
 
@@ -71,13 +74,13 @@ def send_reminder(number: int, today: date) -> bool:
 def send_alerts() -> int:
     """Tells those who handle requests about each run that has stopped or failed, once, and returns how many.
 
-    MOST_ALERTS in a round, and none after one that a mail server refuses: the next round sends the others.
+    Runs of open cases, among them those that build copies, and of open batches. MOST_ALERTS in a round, and none after
+    one that a mail server refuses: the next round sends the others.
     """
     if not settings.MAIL_SERVER:
         return 0
-    parked = SubjectRequest.objects.open().filter(run__state__in=PARKED)
     count = 0
-    for number in parked.values_list("pk", flat=True):
+    for number in parked().values_list("pk", flat=True):
         try:
             count += sent(send_alert, number)
         except NotSent:
@@ -87,22 +90,32 @@ def send_alerts() -> int:
     return count
 
 
+def parked() -> QuerySet[Run]:
+    """Runs that need a person, of cases and batches that are open."""
+    batches = RequestBatch.objects.filter(closed_at__isnull=True)
+    belongs = Q(subject_request__in=SubjectRequest.objects.open().order_by())
+    belongs |= Q(request_batch__in=batches) | Q(previewed_batch__in=batches)
+    return Run.objects.filter(belongs, state__in=PARKED).order_by("pk")
+
+
 @transaction.atomic
 def send_alert(number: int) -> bool:
-    parked = SubjectRequest.objects.open().filter(pk=number, run__state__in=PARKED)
-    request = parked.select_related("run").select_for_update(skip_locked=True, of=("self",)).first()
-    if request is None or request.run is None:
-        return False
+    run = parked().select_for_update(no_key=True, skip_locked=True, of=("self",)).filter(pk=number).first()
     # A run that was resumed, and stopped again, has a newer entry in its log.
-    stopped_at = request.run.log.aggregate(at=Max("at"))["at"]
-    if stopped_at and request.notes.filter(code=RequestNote.Code.ALERTED, at__gte=stopped_at).exists():
+    if run is None or run.log.values_list("text", flat=True).first() == TOLD:
         return False
-    # Of a batch one case is enough for a day.
-    alerts = RequestNote.objects.filter(code=RequestNote.Code.ALERTED, at__gte=now() - timedelta(days=1))
-    if alerts.filter(request__batch_lines__batch__lines__request=request).exists():
-        return False
-    sentence = f"{request} ({request.get_kind_display()}) stands still and needs a decision. Its page says why:"
-    if not mail_handlers(request, title=f"{request} stands still", sentence=sentence):
+    case = SubjectRequest.objects.filter(run=run).first()
+    about = case or RequestBatch.objects.get(Q(run=run) | Q(preview_run=run))
+    if case is not None:
+        # Of a batch one case is enough for a day.
+        alerts = RequestNote.objects.filter(code=RequestNote.Code.ALERTED, at__gte=now() - timedelta(days=1))
+        if alerts.filter(request__batch_lines__batch__lines__request=case).exists():
+            return False
+    name = f"{case} ({case.get_kind_display()})" if case else f"Batch {about}"
+    sentence = f"{name} stands still and needs a decision. Its page says why:"
+    if not mail_handlers(about, title=f"{about} stands still", sentence=sentence):
         raise NotSent
-    request.note(RequestNote.Code.ALERTED)
+    run.note(TOLD)
+    if case is not None:
+        case.note(RequestNote.Code.ALERTED)
     return True

@@ -18,7 +18,7 @@ from memadmin.accounts.same_person import addresses_of, is_same_person
 from memadmin.audit.log.types import EventType
 from memadmin.erasure import audit_events, locators, work
 from memadmin.erasure.deadlines import EXTENDED_MONTHS, due_date
-from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
+from memadmin.erasure.models import ErasureStep, RequestBatch, RequestNote, SubjectRequest
 from memadmin.erasure.preview import Preview, preview_erasure
 from memadmin.erasure.scope import scope_of
 from memadmin.erasure.suppression.entering import may_be_entered
@@ -34,7 +34,6 @@ APPROVE = "erasure.approve_request"
 PREVIEW_AGE = timedelta(days=1)
 """An older preview is made again before somebody is asked to approve."""
 
-
 APPROVAL_AGE = timedelta(days=7)
 """An older preview is made again before somebody approves."""
 
@@ -44,10 +43,9 @@ class RequestError(Exception):
 
 
 class WrongState(RequestError):
-    """The case is in another state than the action needs, perhaps since a moment ago."""
+    """The case, or batch, is in another state than the action needs, perhaps since a moment ago."""
 
-    def __init__(self, request: SubjectRequest) -> None:
-        self.request = request
+    def __init__(self, request: SubjectRequest | RequestBatch) -> None:
         super().__init__(
             f"{request} is {request.get_state_display()}: this is not possible, or no longer. Nothing was changed."
         )
@@ -56,19 +54,19 @@ class WrongState(RequestError):
 class AlreadyStarted(WrongState):
     """Something was erased already."""
 
-    def __init__(self, request: SubjectRequest) -> None:
+    def __init__(self, request: SubjectRequest | RequestBatch) -> None:
         super().__init__(request)
         self.args = (f"The erasure of {request} has started and cannot be stopped any more. It can be paused.",)
 
 
 class NotSecondApprover(RequestError):
     def __init__(self) -> None:
-        super().__init__("You requested this erasure yourself. Another person has to approve it.")
+        super().__init__("You requested this yourself. Another person has to approve it.")
 
 
 class OwnRequest(RequestError):
-    def __init__(self) -> None:
-        super().__init__("This request is about yourself. Another person has to handle it. Nothing was changed.")
+    def __init__(self, what: str = "This request") -> None:
+        super().__init__(f"{what} is about yourself. Another person has to handle it. Nothing was changed.")
 
 
 class WrongKey(RequestError):
@@ -195,7 +193,7 @@ def request_approval(request: SubjectRequest, *, by: User) -> SubjectRequest:
 
 
 def approve_request(
-    request: SubjectRequest, *, by: User, typed_key: str, window: timedelta | None = None
+    request: SubjectRequest, *, by: User, typed: str, window: timedelta | None = None
 ) -> SubjectRequest:
     """Approves as the second person; the erasure starts when the time to cancel is over.
 
@@ -207,7 +205,7 @@ def approve_request(
             request = locked(request, State.AWAITING, by=by)
             if not is_second_person(request, by):
                 raise NotSecondApprover
-            keys = SubjectAlias.objects.filter(subject_id__in=request.subject.group_ids(), key=typed_key.strip())
+            keys = SubjectAlias.objects.filter(subject_id__in=request.subject.group_ids(), key=typed.strip())
             if not keys.exists():
                 raise WrongKey
             refuse_held(request)
@@ -233,7 +231,7 @@ def approve_request(
         raise
 
 
-def is_second_person(request: SubjectRequest, user: User) -> bool:
+def is_second_person(request: SubjectRequest | RequestBatch, user: User) -> bool:
     """True if this user may approve: another person than the requester, by account and by e-mail address."""
     # Of a deleted account it is not known who it was: the approval is requested again.
     return request.requested_by is not None and not is_same_person(user, request.requested_by)
@@ -344,8 +342,8 @@ def latest_due_date(request: SubjectRequest) -> date:
 
 
 @transaction.atomic
-def comment(request: SubjectRequest, *, text: str, by: User) -> SubjectRequest:
-    return changed(locked(request, *State), audit_events.REQUEST_COMMENTED, Code.COMMENT, by=by, text=text)
+def comment(request: SubjectRequest, *, note: str, by: User) -> SubjectRequest:
+    return changed(locked(request, *State), audit_events.REQUEST_COMMENTED, Code.COMMENT, by=by, text=note)
 
 
 @transaction.atomic

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -23,6 +22,7 @@ Kind, State = SubjectRequest.Kind, SubjectRequest.State
 
 LOOKS: Mapping[str, tuple[str, str]] = {
     State.RECEIVED: ("blue", "inbox"),
+    RequestBatch.State.UPLOADED: ("blue", "inbox"),
     State.CHECKED: ("blue", "id-badge-2"),
     State.AWAITING: ("yellow", "user-check"),
     State.APPROVED: ("blue", "clock"),
@@ -34,7 +34,7 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     State.REFUSED: ("secondary", "ban"),
     State.CANCELLED: ("secondary", "ban"),
 }
-"""Colour and symbol of each state."""
+"""Colour and symbol of each state of a request, and of a batch: those of one name mean the same."""
 
 RUN_LOOKS = {
     Run.State.PAUSED: ("yellow", "player-pause", "paused"),
@@ -109,8 +109,6 @@ class ProgressView:
     """State, due date, second person and time to cancel, which requests and batches show alike."""
 
     viewer: User
-    looks: ClassVar[Mapping[str, tuple[str, str]]]
-    """Colour and symbol of each state."""
 
     @property
     def shown(self) -> SubjectRequest | RequestBatch:
@@ -119,7 +117,7 @@ class ProgressView:
     @property
     def is_second_person(self) -> bool:
         """True if somebody else than the viewer asked for the approval."""
-        raise NotImplementedError
+        return is_second_person(self.shown, self.viewer)
 
     @property
     def run(self) -> Run | None:
@@ -132,11 +130,11 @@ class ProgressView:
 
     @property
     def colour(self) -> str:
-        return (self.run_look or self.looks[self.shown.state])[0]
+        return (self.run_look or LOOKS[self.shown.state])[0]
 
     @property
     def symbol(self) -> str:
-        return (self.run_look or self.looks[self.shown.state])[1]
+        return (self.run_look or LOOKS[self.shown.state])[1]
 
     @property
     def state(self) -> str:
@@ -184,6 +182,11 @@ class ProgressView:
         is_over = shown.is_started or shown.starts_at <= now()
         return f"{'over' if is_over else 'until'} {day_and_minute(shown.starts_at)}"
 
+    @property
+    def end(self) -> str:
+        """When it was closed, or must be."""
+        return day(self.shown.closed_at.date()) if self.shown.closed_at else f"by {day(self.shown.due_on)}"
+
 
 @dataclass(frozen=True, slots=True)
 class CaseView(ProgressView):
@@ -193,15 +196,9 @@ class CaseView(ProgressView):
     viewer: User
     counts: Counts
 
-    looks = LOOKS
-
     @property
     def shown(self) -> SubjectRequest:
         return self.case
-
-    @property
-    def is_second_person(self) -> bool:
-        return is_second_person(self.case, self.viewer)
 
     @property
     def label(self) -> str:
@@ -280,7 +277,7 @@ class CaseView(ProgressView):
 
     def _exceptional_end(self) -> Stage:
         if self.case.state != State.COMPLETE_WITH_EXCEPTIONS:
-            return Stage(State(self.case.state).label.capitalize(), self._end, "exception")
+            return Stage(State(self.case.state).label.capitalize(), self.end, "exception")
         exceptions = counted(len(self.run.exceptions), "exception") if self.run else ""
         return Stage("Complete", exceptions, "exception")
 
@@ -294,7 +291,7 @@ class CaseView(ProgressView):
 
     def _other_stages(self) -> list[tuple[str, str, bool]]:
         case = self.case
-        return [*self._first_stages(), ("Complete", self._end, case.is_closed)]
+        return [*self._first_stages(), ("Complete", self.end, case.is_closed)]
 
     def _erasure_stages(self) -> list[tuple[str, str, bool]]:
         case, run = self.case, self.run
@@ -306,7 +303,7 @@ class CaseView(ProgressView):
             ("Cancel window", self.time_to_cancel, case.is_started),
             ("Running", self._running, is_scanned or (case.is_closed and run is not None)),
             ("Scanning", self.scanned or "at once, then a day later", case.is_closed),
-            ("Complete", self._end, case.is_closed),
+            ("Complete", self.end, case.is_closed),
         ]
 
     @property
@@ -321,10 +318,6 @@ class CaseView(ProgressView):
         if case.started_at and case.scans:
             return length_of_time(datetime.fromisoformat(case.scans[0]["at"]) - case.started_at)
         return ""
-
-    @property
-    def _end(self) -> str:
-        return day(self.case.closed_at.date()) if self.case.closed_at else f"by {day(self.case.due_on)}"
 
 
 def length_in_words(length: timedelta) -> str:

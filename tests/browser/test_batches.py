@@ -13,6 +13,7 @@ from django.db.models import F
 from django.utils.timezone import now
 from playwright.sync_api import Page, expect
 
+from memadmin.erasure.batches import services
 from memadmin.erasure.batches.work import open_case
 from memadmin.erasure.models import RequestBatch, SubjectRequest
 from memadmin.runs.engine import carry_on
@@ -128,3 +129,7 @@ def test_pages_in_all_sizes_and_themes(look: Look, sign_in: SignIn) -> None:
     open_one = uploaded(csv_of("cust_1", "cust_l"), by=officer)
     look(open_one.get_absolute_url())
     look(f"{open_one.get_absolute_url()}lines/3/")
+    open_one = services.count_again(open_one, by=officer)
+    reason = "An error of the type OperationalError; the worker's log has the details."
+    Run.objects.filter(previewed_batch=open_one).update(state="failed", ended_at=now(), reason=reason)
+    look(open_one.get_absolute_url())

@@ -161,7 +161,7 @@ def test_pages_in_all_sizes_and_themes(agent_tables: None, look: Look, sign_in: 
     subject = person_with_data("cust_48213", asks, "a1", "a2", "held")
     make_hold(SessionRecord.objects.get(session_id="held"), by=asks, reason="Chargeback 2026-5512, placed by Legal")
     case = awaiting(subject, by=asks, received_on=now().date() - timedelta(days=28))
-    services.comment(case, text="Asked the booking team about saved run states " + "many words " * 12, by=asks)
+    services.comment(case, note="Asked the booking team about saved run states " + "many words " * 12, by=asks)
     look(case.get_absolute_url())
 
     overdue = make_request(make_subject("cust_50977"), by=asks, received_on=now().date() - timedelta(days=40))

@@ -7,12 +7,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 
 from memadmin.erasure.suppression import entering
 from memadmin.erasure.suppression.ledger import Ledger
 from tests.erasure.faults import after_chunk, small_chunks
+from tests.people import person
 
 __all__ = ["after_chunk", "copies_folder", "small_chunks"]
+
+
+@pytest.fixture
+def officer(db: None) -> User:
+    """Who handles requests."""
+    return person("compliance")
+
+
+@pytest.fixture
+def second(db: None) -> User:
+    """Another one, who approves."""
+    return person("compliance", "reviewer")
 
 
 @pytest.fixture

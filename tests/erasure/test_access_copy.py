@@ -24,13 +24,12 @@ from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Review
 from sessions_app import audit_events
 from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.services.sessions import attach_sessions
-from tests.agents import add_items, assistant, attach_main_store
+from tests.agents import add_items, assistant, attach_main_store, run_sql
 from tests.builders import make_subject
 from tests.erasure.copies import all_text, built_copy, files_in_folder, json_in, opened, plain_file
 from tests.hostile import MARKUP
 from tests.memories.builders import approved, proposed
 from tests.odd_json import KNOWN
-from tests.people import person
 from tests.sealed import OLD_KEY, STRANGE_KEY, add_sealed
 from tests.sealed import keys as keys
 
@@ -44,11 +43,6 @@ REMOTE = [
     {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}"},
 ]
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "sent to Grüße-Straße 5"}
-
-
-@pytest.fixture
-def officer(db: None) -> User:
-    return person("compliance")
 
 
 def give(subject: Subject, *session_ids: str, by: User) -> None:
@@ -113,7 +107,9 @@ def test_everything_about_the_person_and_nothing_about_others(officer: User, key
         ("answer quality", audit_events.SESSION_VIEWED.meaning),
         ("", audit_events.SESSIONS_LISTED.meaning),
     ]
+    # One number for one person in all files.
     assert json_in(archive, "decisions.json")[0]["by"] == "staff member 1 (no role)"
+    assert {row["by"] for row in looked} == {"staff member 2 (no role)"}
     reasons = {row["reason"]: row["count"] for row in json_in(archive, "about.json")["not_included"]}
     assert reasons["These items are encrypted, and their key is not available."] == 1
 
@@ -200,3 +196,15 @@ def test_a_subject_without_anything_has_a_copy_that_says_so(officer: User) -> No
     assert "Nothing is stored here." in archive.read("memories.html").decode()
     assert json_in(archive, "data.json")["person"]["ids"] == [{"kind": "user", "id": "ada-1"}]
     assert AccessCopy.objects.count() == 1
+
+
+def test_a_number_that_json_cannot_hold_is_text(officer: User) -> None:
+    ada = make_subject("ada-1")
+    for text in ("Ada likes tea.", "Ada likes numbers."):
+        proposed(text, subject=ada)
+    infinite = "9" * 400 + ".5"  # for Python, not for PostgreSQL
+    run_sql(f"""UPDATE memories_app_memory SET data = '{{"n": {infinite}}}' WHERE statement LIKE '%numbers%'""")
+    archive = opened(built_copy(ada, by=officer))
+    data = {row["statement"]: row["data"] for row in json_in(archive, "memories.json")}
+    assert data == {"Ada likes tea.": {}, "Ada likes numbers.": "{'n': inf}"}
+    assert "Ada likes numbers." in archive.read("memories.html").decode()

@@ -35,16 +35,10 @@ from tests.builders import make_session, make_store, make_subject
 from tests.erasure import copy_builder
 from tests.erasure.copies import all_text, files_in_folder, json_in, opened, started_copy
 from tests.forks import PROCESSES
-from tests.people import person
 
 pytestmark = pytest.mark.usefixtures("copies_folder", "agent_tables")
 
 MEGABYTES = 1024 * 1024
-
-
-@pytest.fixture
-def officer(db: None) -> User:
-    return person("compliance")
 
 
 @pytest.fixture

@@ -41,11 +41,6 @@ State = SubjectRequest.State
 
 
 @pytest.fixture
-def officer(db: None) -> User:
-    return person("compliance")
-
-
-@pytest.fixture
 def ada(officer: User) -> Subject:
     attach_main_store()
     subject = make_subject("ada-1")
@@ -298,8 +293,7 @@ def test_files_of_no_copy_are_deleted_when_they_are_old(ada: Subject, officer: U
     assert set(files_in_folder()) == {fresh, files.file_of(copy), files.parts_of(begun)}
 
 
-def test_an_erasure_deletes_the_copies_of_the_person(ada: Subject, officer: User) -> None:
-    second = person("compliance", "reviewer")
+def test_an_erasure_deletes_the_copies_of_the_person(ada: Subject, officer: User, second: User) -> None:
     finished = built_copy(ada, by=officer)
     SubjectRequest.objects.filter(pk=finished.request_id).update(state=State.COMPLETE, closed_at=now())
     begun = started_copy(ada, by=officer)

@@ -15,8 +15,10 @@ from memadmin.audit.models import AuditEvent
 from memadmin.erasure.batches import checking, outcomes, services
 from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.batches.parsing import parse
+from memadmin.erasure.batches.sealed import unseal
 from memadmin.erasure.batches.view_models import LineView
 from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
+from memadmin.erasure.services import AlreadyStarted, NotSecondApprover, OwnRequest, PreviewNeeded, WrongState
 from memadmin.runs import engine
 from memadmin.runs import services as runs
 from memadmin.runs.models import Run
@@ -41,16 +43,6 @@ from tests.retention.builders import make_hold
 pytestmark = pytest.mark.django_db
 
 State = RequestBatch.State
-
-
-@pytest.fixture
-def officer() -> User:
-    return person("compliance")
-
-
-@pytest.fixture
-def second() -> User:
-    return person("compliance", "reviewer")
 
 
 def sentences(batch: RequestBatch) -> dict[int, str]:
@@ -121,7 +113,19 @@ def test_no_key_is_readable_in_the_database(officer: User) -> None:
         cursor.execute("SELECT string_agg(b::text, '') FROM erasure_requestbatch AS b")
         stored += cursor.fetchone()[0]
     assert "secret" not in stored
-    assert services.text_of(batch.lines.get(number=2)).note == "secret-note"
+    assert unseal(batch.lines.get(number=2).sealed).note == "secret-note"
+
+
+def test_a_key_with_a_separator_is_known_or_named(officer: User) -> None:
+    make_subjects(["a;b"])
+    batch = uploaded(csv_of("a;b,user", "c;user,", "d,user"), by=officer)
+    assert [line.number for line in services.accepted_lines(batch)] == [2]
+    assert sentences(batch)[3] == "Two separators, 3 columns expected."
+
+
+def test_a_file_name_hides_nothing(officer: User) -> None:
+    batch = services.upload(csv_of("ann"), name="a\u202e\udcff.csv" + "x" * 200, ground="consent", note="", by=officer)
+    assert batch.file_name == "a.csv" + "x" * 75
 
 
 def test_a_file_is_open_once(officer: User) -> None:
@@ -139,11 +143,11 @@ def test_a_line_is_corrected(officer: User) -> None:
     line = batch.lines.get(number=3)
     assert services.correct_line(batch, line, key="ann", kind="user", by=officer).problem == "duplicate"
     line = batch.lines.get(number=3)
-    with pytest.raises(services.WrongBatchState):
+    with pytest.raises(WrongState):
         services.correct_line(batch, line, key="bob", kind="user", by=officer)
     BatchLine.objects.filter(pk=line.pk).update(problem="unknown")
     line = services.correct_line(batch, line, key="bob", kind="user", by=officer)
-    assert (line.problem, services.text_of(line).note) == ("", "left")
+    assert (line.problem, unseal(line.sealed).note) == ("", "left")
     batch.refresh_from_db()
     assert batch.previewed_at is None  # it is counted again
     assert AuditEvent.objects.filter(type="batch.line_corrected").count() == 2
@@ -164,13 +168,13 @@ def test_the_preview_counts_by_place(officer: User) -> None:
 def test_one_other_person_approves_all(officer: User, second: User) -> None:
     make_subjects(["ann", "bob"])
     batch = awaiting_batch(csv_of("ann", "bob"), by=officer)
-    with pytest.raises(services.RequestedYourself):
+    with pytest.raises(NotSecondApprover):
         services.approve(batch, by=officer, typed="erase 2")
     same = person("compliance", "support")
     same.email = officer.email = "one@example.com"
     same.save()
     officer.save()
-    with pytest.raises(services.RequestedYourself):
+    with pytest.raises(NotSecondApprover):
         services.approve(batch, by=same, typed="erase 2")
     assert AuditEvent.objects.filter(type="batch.approval_denied", outcome="denied").count() == 2
     with pytest.raises(IntegrityError), transaction.atomic():
@@ -183,23 +187,23 @@ def test_one_other_person_approves_all(officer: User, second: User) -> None:
     assert batch.starts_at > now() + timedelta(hours=3)
     assert batch.run is not None
     assert not engine.is_due(batch.run)
-    with pytest.raises(services.WrongBatchState):
+    with pytest.raises(WrongState):
         services.approve(batch, by=second, typed="erase 2")
 
 
 def test_nobody_approves_a_line_about_themselves(officer: User, second: User) -> None:
     make_subjects(["ann", second.username.upper()])
     batch = awaiting_batch(csv_of("ann", second.username.upper()), by=officer)
-    with pytest.raises(services.AboutYourself):
+    with pytest.raises(OwnRequest):
         services.approve(batch, by=second, typed="erase 2")
 
 
 def test_each_step_needs_the_one_before(officer: User, second: User) -> None:
     make_subjects(["ann"])
     batch = services.upload(csv_of("ann"), name="a", ground="consent", note="", by=officer)
-    with pytest.raises(services.CountFirst):
+    with pytest.raises(PreviewNeeded):
         services.request_approval(batch, by=officer)
-    with pytest.raises(services.WrongBatchState):
+    with pytest.raises(WrongState):
         services.approve(batch, by=second, typed="erase 1")
     empty = uploaded(csv_of("nobody"), by=officer)
     for impossible in (services.request_approval, services.count_again):
@@ -216,7 +220,7 @@ def test_it_is_cancelled_until_it_starts(officer: User, second: User) -> None:
     assert batch.run.state == Run.State.CANCELLED
     assert not any(bytes(line.sealed) for line in batch.lines.all())
     assert not SubjectRequest.objects.filter(subject__in=subjects).exists()
-    with pytest.raises(services.WrongBatchState):
+    with pytest.raises(WrongState):
         services.cancel(batch, by=officer)
 
 
@@ -240,7 +244,7 @@ def test_each_line_becomes_a_case_with_its_receipt(officer: User, second: User) 
     assert outcomes.counts(batch) == {LineOutcome.SCANNING: 2}
     assert (run.done, run.total) == (2, 2)
     assert [memory.subject for memory in Memory.objects.all()] == [subjects[2]]
-    with pytest.raises(services.BatchStarted):
+    with pytest.raises(AlreadyStarted):
         services.cancel(batch, by=officer)
     let_a_day_pass(batch)
     run = work_off_batch(batch)
@@ -312,7 +316,7 @@ def test_a_failing_line_does_not_stop_the_others_and_is_retried(
     Run.objects.filter(request_batch=batch).update(retry_at=None)
     work_off_batch(batch)
     assert outcomes.counts(batch) == {LineOutcome.SCANNING: 3}
-    with pytest.raises(services.WrongBatchState):
+    with pytest.raises(WrongState):
         services.retry_failed(batch, by=officer)
 
 

@@ -35,11 +35,6 @@ State = RequestBatch.State
 
 
 @pytest.fixture
-def officer() -> User:
-    return person("compliance")
-
-
-@pytest.fixture
 def colleague() -> User:
     return person("compliance", "reviewer")
 
@@ -128,7 +123,7 @@ def test_from_the_upload_to_the_end_in_two_browsers(first: Client, second: Clien
 
 @pytest.mark.parametrize(
     ("data", "sentence"),
-    [(b"", "The file is empty."), ("ann".encode("utf-16"), "UTF-16"), (b"x" * 1_000_001, "larger than 1 MB")],
+    [(b"", "The file is empty."), ("ann".encode("utf-16"), "is not UTF-8"), (b"x" * 1_000_001, "larger than 1 MB")],
 )
 def test_a_bad_file_gets_a_sentence(data: bytes, sentence: str, first: Client) -> None:
     answer = send(first, data)

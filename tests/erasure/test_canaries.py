@@ -118,7 +118,7 @@ def test_no_canary_of_a_whole_case_gets_where_it_is_kept(
         (first, "count", {}),
         (first, "extend", {"until": str(request.due_on + timedelta(days=20)), "note": "Quokka has many stores."}),
         (first, "ask", {}),
-        (colleague, "approve", {"typed_key": KEY, "is_read": "on"}),
+        (colleague, "approve", {"typed": KEY, "is_read": "on"}),
     ):
         assert client.post(f"{own}{action}/", sent).status_code == 302, action
     refused_pages(first, own, monkeypatch)

@@ -26,18 +26,7 @@ from sessions_app.services.subjects import add_alias, merge_subjects, undo_merge
 from tests.agents import attach_main_store
 from tests.erasure.builders import approved, awaiting, make_request, work_off
 from tests.erasure.faults import items_of, with_sessions
-from tests.people import person
 from tests.retention.builders import make_hold, released
-
-
-@pytest.fixture
-def officer(db: None) -> User:
-    return person("compliance")
-
-
-@pytest.fixture
-def second(db: None) -> User:
-    return person("compliance", "reviewer")
 
 
 @pytest.fixture
@@ -69,10 +58,10 @@ def test_a_request_without_a_preview_is_not_approved(ada: Subject, officer: User
     request = awaiting(ada, by=officer)
     SubjectRequest.objects.filter(pk=request.pk).update(previewed_at=None)
     with pytest.raises(services.PreviewNeeded):
-        services.approve_request(request, by=second, typed_key="ada-1")
+        services.approve_request(request, by=second, typed="ada-1")
     SubjectRequest.objects.filter(pk=request.pk).update(previewed_at=now() - timedelta(days=400))
     with pytest.raises(services.PreviewNeeded):
-        services.approve_request(request, by=second, typed_key="ada-1")
+        services.approve_request(request, by=second, typed="ada-1")
     assert not Run.objects.exists()
 
 

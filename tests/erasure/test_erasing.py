@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from django.contrib.auth.models import User
 
 from memadmin.client.subjects import Subject as SubjectInHost
@@ -23,20 +22,9 @@ from tests.agents import add_items, attach_main_store, value_of
 from tests.builders import make_subject
 from tests.erasure.builders import approved, work_off
 from tests.memories.builders import approved as approved_memory
-from tests.people import person
 from tests.sealed import NEW_KEY, secrets
 
 State = SubjectRequest.State
-
-
-@pytest.fixture
-def officer(db: None) -> User:
-    return person("compliance")
-
-
-@pytest.fixture
-def second(db: None) -> User:
-    return person("compliance", "reviewer")
 
 
 def test_everything_about_the_person_goes_and_nothing_else(agent_tables: None, officer: User, second: User) -> None:

@@ -24,23 +24,14 @@ from tests.erasure.builders import approved, work_off
 from tests.erasure.faults import ROWS, erased_of, items_of, with_sessions, work_to_the_end
 from tests.meanwhile import somebody_else
 from tests.memories.builders import approved as approved_memory
-from tests.people import person
 from tests.retention.builders import make_hold, released
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
 
 State = SubjectRequest.State
 
 PAIRS = int(os.environ.get("MEMADMIN_HOLD_PAIRS", "20"))
 """Holds that race an erasure; `MEMADMIN_HOLD_PAIRS=1000` for the whole number of E-15."""
-
-
-@pytest.fixture
-def officer(transactional_db: None) -> User:
-    return person("compliance")
-
-
-@pytest.fixture
-def second(transactional_db: None) -> User:
-    return person("compliance", "reviewer")
 
 
 def test_a_session_that_is_held_meanwhile_stays_and_all_else_goes(

@@ -38,11 +38,6 @@ def text(response: object) -> str:
 
 
 @pytest.fixture
-def officer() -> User:
-    return person("compliance")
-
-
-@pytest.fixture
 def colleague() -> User:
     return person("compliance", "reviewer")
 
@@ -260,13 +255,13 @@ def test_a_case_from_its_receipt_to_its_approval(
     for words in ("Approve as the second person", "compliance asks to erase", "cancel window of 4 h"):
         assert words in page, words
     for wrong, sentence in (
-        ({"typed_key": "cust_1"}, "Read the preview and the identity check first."),
-        ({"is_read": "on"}, "Type the ID of the subject."),
-        ({"is_read": "on", "typed_key": "cust_2"}, "This is not an ID of the subject."),
+        ({"typed": "cust_1"}, "Read the preview first"),
+        ({"is_read": "on"}, "Type the confirmation."),
+        ({"is_read": "on", "typed": "cust_2"}, "This is not an ID of the subject."),
     ):
         answer = second.post(f"{own}approve/", wrong)
         assert (answer.status_code, sentence in text(answer)) == (422, True), sentence
-    confirmed = {"is_read": "on", "typed_key": "cust_1"}
+    confirmed = {"is_read": "on", "typed": "cust_1"}
     refused = first.post(f"{own}approve/", confirmed)
     assert (refused.status_code, "Another person has to approve it." in text(refused)) == (403, True)
     assert second.post(f"{own}approve/", confirmed).status_code == 302
@@ -287,7 +282,7 @@ def test_a_case_from_its_receipt_to_its_approval(
 def test_an_approval_needs_a_fresh_sign_in(second: Client, officer: User, subject: Subject) -> None:
     case = awaiting(subject, by=officer)
     let_proof_age(second)
-    answer = second.post(f"{case.get_absolute_url()}approve/", {"is_read": "on", "typed_key": "cust_1"})
+    answer = second.post(f"{case.get_absolute_url()}approve/", {"is_read": "on", "typed": "cust_1"})
     assert answer.status_code == 422
     case.refresh_from_db()
     assert case.state == State.AWAITING
@@ -332,7 +327,7 @@ def test_a_hold_on_the_subject_is_shown_and_stops_the_approval(
     for words in ("Hold in the way", str(hold), hold.get_absolute_url(), "Nothing can be erased until it is released"):
         assert words in page
     assert "Approve erasure" not in page
-    answer = second.post(f"{own}approve/", {"is_read": "on", "typed_key": "cust_1"})
+    answer = second.post(f"{own}approve/", {"is_read": "on", "typed": "cust_1"})
     assert (answer.status_code, str(hold) in text(answer)) == (409, True)
 
 
@@ -374,7 +369,7 @@ def test_nobody_handles_a_request_about_themselves(known: str, second: Client, o
     own = case.get_absolute_url()
     assert "This request is about yourself." in text(second.get(own))
     for verb, sent in (
-        ("approve", {"is_read": "on", "typed_key": known}),
+        ("approve", {"is_read": "on", "typed": known}),
         ("send-back", {"note": "no"}),
         ("refuse", {"reason": "identity", "note": "no"}),
         ("cancel", {"note": "no"}),
@@ -449,7 +444,7 @@ def test_no_erasure_starts_before_the_time_to_cancel_is_over(
 ) -> None:
     case = awaiting(subject, by=officer)
     own = case.get_absolute_url()
-    second.post(f"{own}approve/", {"is_read": "on", "typed_key": "cust_1"})
+    second.post(f"{own}approve/", {"is_read": "on", "typed": "cust_1"})
     case.refresh_from_db()
     assert case.run
     assert "resume/" not in text(first.get(own))
@@ -477,7 +472,7 @@ def test_an_erasure_that_a_hold_stopped_is_resumed(
 def test_a_second_account_of_the_requester_approves_nothing(second: Client, officer: User, subject: Subject) -> None:
     case = awaiting(subject, by=officer)
     User.objects.update(email="same@example.invalid")
-    answer = second.post(f"{case.get_absolute_url()}approve/", {"is_read": "on", "typed_key": "cust_1"})
+    answer = second.post(f"{case.get_absolute_url()}approve/", {"is_read": "on", "typed": "cust_1"})
     assert answer.status_code == 403
     assert "Another person than the requester has to approve it." in text(second.get(case.get_absolute_url()))
     case.refresh_from_db()

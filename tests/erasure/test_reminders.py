@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,24 +12,27 @@ from django.core import mail
 from django.utils.timezone import now
 
 from memadmin.erasure import reminders
+from memadmin.erasure.batches import services as batches
 from memadmin.erasure.mails import mail_handlers
 from memadmin.erasure.models import RequestNote, SubjectRequest
 from memadmin.erasure.reminders import send_alerts, send_reminders
-from memadmin.runs.engine import take
+from memadmin.runs.engine import Lease, take
 from memadmin.runs.models import Run
 from memadmin.runs.services import resume_run
 from tests.builders import make_subject
+from tests.erasure.batches import approved_batch, csv_of, make_subjects
 from tests.erasure.builders import approved, make_request
+from tests.erasure.copies import started_copy
 from tests.mails import words_of_mail
-from tests.people import person
+from tests.people import signed_in
 
 TO = ["officers@tea.example"]
 
 
 @pytest.fixture
-def officer(db: None, settings: Any) -> User:
+def officer(officer: User, settings: Any) -> User:
     settings.MAIL_SERVER, settings.NOTICES_TO = {"EMAIL_HOST": "mail"}, TO
-    return person("compliance")
+    return officer
 
 
 def test_a_reminder_is_sent_once_and_has_no_personal_data(officer: User) -> None:
@@ -78,8 +82,8 @@ def test_an_error_at_one_request_stops_no_other(officer: User, monkeypatch: pyte
     assert sorted(SubjectRequest.objects.values_list("reminded", flat=True)) == [0, 90]
 
 
-def test_a_run_that_waits_for_a_person_is_told_once_and_again_when_it_stops_again(officer: User) -> None:
-    request = approved(make_subject("ada"), by=officer, second=person("compliance", "reviewer"))
+def test_a_run_that_waits_for_a_person_is_told_once_and_again_when_it_stops_again(officer: User, second: User) -> None:
+    request = approved(make_subject("ada"), by=officer, second=second)
     assert send_alerts() == 0
     stop(request)
     assert [send_alerts(), send_alerts()] == [1, 0]
@@ -93,10 +97,48 @@ def test_a_run_that_waits_for_a_person_is_told_once_and_again_when_it_stops_agai
     assert request.notes.filter(code=RequestNote.Code.ALERTED).count() == 2
 
 
+def test_a_batch_that_stands_still_is_told_once_and_again_when_it_stops_again(officer: User, second: User) -> None:
+    make_subjects(["ada"])
+    batch = approved_batch(csv_of("ada"), by=officer, second=second)
+    assert batch.run is not None
+    assert send_alerts() == 0
+    fail(batch.run)
+    assert [send_alerts(), send_alerts()] == [1, 0]
+    assert f"{batch} stands still" in mail.outbox[0].subject
+    assert batch.get_absolute_url() in mail.outbox[0].body
+    assert "ada" not in words_of_mail(mail.outbox[0])
+    resume_run(batch.run, by=officer)
+    assert send_alerts() == 0
+    take_now(batch.run).stop("A person has to decide.")
+    assert [send_alerts(), send_alerts()] == [1, 0]
+
+
+def test_a_failed_count_of_an_open_batch_is_told_once(officer: User) -> None:
+    make_subjects(["ada"])
+    batch = batches.upload(csv_of("ada"), name="a.csv", ground="consent", note="", by=officer)
+    assert batch.preview_run is not None
+    fail(batch.preview_run)
+    assert [send_alerts(), send_alerts()] == [1, 0]
+    assert f"{batch} stands still" in mail.outbox[0].subject
+    page = signed_in(officer).get(batch.get_absolute_url()).content.decode()
+    assert "An error of the type ValueError" in page
+    batch = batches.count_again(batch, by=officer)
+    assert batch.preview_run is not None
+    fail(batch.preview_run)
+    batches.cancel(batch, by=officer)
+    assert send_alerts() == 0
+
+
+def test_a_failed_copy_is_told_once(officer: User, copies_folder: Path) -> None:
+    copy = started_copy(make_subject("ada"), by=officer)
+    fail(copy.run)
+    assert [send_alerts(), send_alerts()] == [1, 0]
+    assert f"{copy.request} stands still" in mail.outbox[0].subject
+
+
 def test_of_many_that_stopped_some_are_told_in_a_round_and_none_after_a_refusal(
-    officer: User, monkeypatch: pytest.MonkeyPatch
+    officer: User, second: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    second = person("compliance", "reviewer")
     for key in ("ada", "bob", "eve"):
         stop(approved(make_subject(key), by=officer, second=second))
     send = mail.EmailMessage.send
@@ -116,8 +158,17 @@ def test_of_many_that_stopped_some_are_told_in_a_round_and_none_after_a_refusal(
 
 def stop(request: SubjectRequest) -> None:
     assert request.run is not None
-    Run.objects.filter(pk=request.run.pk).update(retry_at=None)
-    lease = take(request.run.pk)
-    assert lease is not None
-    lease.stop("A person has to decide.")
+    take_now(request.run).stop("A person has to decide.")
     request.run.refresh_from_db()
+
+
+def fail(run: Run) -> None:
+    take_now(run).end(Run.State.FAILED, reason="An error of the type ValueError; the worker's log has the details.")
+    run.refresh_from_db()
+
+
+def take_now(run: Run) -> Lease:
+    Run.objects.filter(pk=run.pk).update(retry_at=None)
+    lease = take(run.pk)
+    assert lease is not None
+    return lease

@@ -29,19 +29,9 @@ from tests.builders import make_subject
 from tests.erasure.builders import approved, work_off
 from tests.erasure.restoring import dump, restored
 from tests.memories.builders import approved as approved_memory
-from tests.people import person, signed_in
+from tests.people import signed_in
 
 State = SubjectRequest.State
-
-
-@pytest.fixture
-def officer(db: None) -> User:
-    return person("compliance")
-
-
-@pytest.fixture
-def second(db: None) -> User:
-    return person("compliance", "reviewer")
 
 
 def messages_of(name: str) -> int:

@@ -38,16 +38,6 @@ NAME, EMAIL = "José Núñez", "ada.lovelace@example.com"
 
 
 @pytest.fixture
-def officer(db: None) -> User:
-    return person("compliance")
-
-
-@pytest.fixture
-def second(db: None) -> User:
-    return person("compliance", "reviewer")
-
-
-@pytest.fixture
 def subject(agent_tables: None, officer: User) -> Subject:
     """Somebody with one session, beside somebody else with another."""
     attach_main_store()

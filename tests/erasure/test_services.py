@@ -35,22 +35,12 @@ State = SubjectRequest.State
 
 
 @pytest.fixture
-def officer(db: None) -> User:
-    return person("compliance")
-
-
-@pytest.fixture
-def second(db: None) -> User:
-    return person("compliance", "reviewer")
-
-
-@pytest.fixture
 def subject(db: None) -> Subject:
     return make_subject("ada-1")
 
 
 def approve(request: SubjectRequest, by: User, key: str = "ada-1") -> SubjectRequest:
-    return services.approve_request(request, by=by, typed_key=key)
+    return services.approve_request(request, by=by, typed=key)
 
 
 def test_a_request_received_again_joins_the_open_one(subject: Subject, officer: User, second: User) -> None:

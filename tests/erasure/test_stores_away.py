@@ -26,7 +26,6 @@ from sessions_app.stores.sqlite import file as sqlite_file
 from tests.agents import attach_main_store, run_sql, second_connection, user
 from tests.erasure.builders import approved, work_off
 from tests.erasure.faults import a_day_later, erased_of, items_of, retry, with_sessions, work_to_the_end
-from tests.people import person
 from tests.retention.builders import make_hold, released
 from tests.stores.conftest import redis_server, second_database, shared_redis
 from tests.stores.document_agents import InFile, InPostgres, drop_schema, engine_for
@@ -37,6 +36,8 @@ from tests.stores.test_phidata import PhidataAgent
 from tests.stores.test_redis import RedisAgent
 
 __all__ = ["redis_server", "second_database", "shared_redis"]
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
 
 State, StepState = SubjectRequest.State, ErasureStep.State
 
@@ -51,16 +52,6 @@ KINDS = {
     "redis": ["nothing there", "frozen", "read-only"],
 }
 """Kinds of stores that the tests have without a network, and what is wrong with each in turn."""
-
-
-@pytest.fixture
-def officer(transactional_db: None) -> User:
-    return person("compliance")
-
-
-@pytest.fixture
-def second(transactional_db: None) -> User:
-    return person("compliance", "reviewer")
 
 
 @pytest.fixture

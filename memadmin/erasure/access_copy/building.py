@@ -7,11 +7,11 @@ store, so a store that is away delays the copy and never spoils it.
 from __future__ import annotations
 
 import errno
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, timedelta
 from itertools import chain, islice
-from typing import IO, Any, Protocol, cast
+from pathlib import Path
+from typing import IO, Any, cast
 from uuid import UUID
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
@@ -23,10 +23,10 @@ from django.utils.timezone import now
 from memadmin import audit
 from memadmin.erasure import audit_events
 from memadmin.erasure.access_copy import files, writing
-from memadmin.erasure.access_copy.exclusions import NotIncluded
+from memadmin.erasure.access_copy.exclusions import NEVER_INCLUDED, NotIncluded
 from memadmin.erasure.access_copy.keys import unwrapped
 from memadmin.erasure.access_copy.records import LISTINGS, Staff, person, session_row, sessions
-from memadmin.erasure.access_copy.sealed_files import plain_size, unsealed
+from memadmin.erasure.access_copy.sealed_files import unsealed
 from memadmin.erasure.data_map.models import ProcessingRecord
 from memadmin.erasure.models import AccessCopy, RequestNote
 from memadmin.erasure.scope import SubjectScope, scope_of
@@ -107,7 +107,8 @@ def write_sessions(lease: Lease, copy: AccessCopy, scope: SubjectScope, store: S
     """Writes the parts of a store's sessions after the last one that was done. Raises StoreUnavailable."""
     place = str(store.pk)
     records = scope.records().filter(store=store, erased_at=None).order_by("pk")
-    while batch := list(after(records, lease.run.cursor.get(place))[:SESSIONS_AT_ONCE]):
+    # No key comes before this one.
+    while batch := list(records.filter(pk__gt=lease.run.cursor.get(place, UUID(int=0)))[:SESSIONS_AT_ONCE]):
         for record in batch:
             record.store = store
             try:
@@ -124,8 +125,8 @@ def write_sessions(lease: Lease, copy: AccessCopy, scope: SubjectScope, store: S
             lease.checkpoint()
 
 
-def after(records: Any, last: str | None) -> Any:
-    return records.filter(pk__gt=last) if last else records
+def part_of(copy: AccessCopy, record: SessionRecord, form: str) -> Path:
+    return files.parts_of(copy) / f"{record.pk}.{form}"
 
 
 def write_parts(lease: Lease, copy: AccessCopy, record: SessionRecord) -> writing.SessionCounts:
@@ -133,10 +134,9 @@ def write_parts(lease: Lease, copy: AccessCopy, record: SessionRecord) -> writin
     counts = writing.SessionCounts()
     backend = sealed_backend_for(record.store, opens=True)
     items = backend.every_item(record.session_id)
-    folder = files.parts_of(copy)
     with (
-        files.new_sealed_file(folder / f"{record.pk}.json", copy) as as_json,
-        files.new_sealed_file(folder / f"{record.pk}.html", copy) as as_page,
+        files.new_sealed_file(part_of(copy, record, "json"), copy) as as_json,
+        files.new_sealed_file(part_of(copy, record, "html"), copy) as as_page,
     ):
         pages = writing.SessionPages()
         as_json.write(encoded('{"session": ' + writing.json_text(session_row(record)) + ',\n"items": ['))
@@ -167,34 +167,12 @@ def encoded(text: str) -> bytes:
 # --- the file ---------------------------------------------------------------------------------------------------------
 
 
-class ByteSink(Protocol):
-    def write(self, data: bytes) -> int: ...
-
-    def flush(self) -> None: ...
-
-
-class Digesting:
-    """Passes everything on, and knows its size and digest."""
-
-    def __init__(self, target: ByteSink) -> None:
-        self.target, self.size, self.digest = target, 0, hashlib.sha256()
-
-    def write(self, data: bytes) -> int:
-        self.size += len(data)
-        self.digest.update(data)
-        return self.target.write(data)
-
-    def flush(self) -> None:
-        self.target.flush()
-
-
 def put_together(lease: Lease, copy: AccessCopy, scope: SubjectScope) -> None:
     """Writes the ZIP file, puts it in place and says so in one chunk."""
     built = files.parts_of(copy) / "copy"
     with files.new_sealed_file(built, copy) as sealed:
-        target = Digesting(sealed)
         # Not as a context manager, which would hide an error behind one of its own.
-        archive = ZipFile(cast(IO[bytes], target), "w", ZIP_DEFLATED)
+        archive = ZipFile(cast(IO[bytes], sealed), "w", ZIP_DEFLATED)
         for name, size, parts in members(lease.run, copy, scope):
             info = ZipInfo(name, now().astimezone(UTC).timetuple()[:6])
             info.compress_type, info.external_attr, info.file_size = ZIP_DEFLATED, 0o600 << 16, size
@@ -219,19 +197,18 @@ def put_together(lease: Lease, copy: AccessCopy, scope: SubjectScope) -> None:
         AccessCopy.objects.filter(pk=copy.pk).update(
             state=AccessCopy.State.READY,
             file_name=name,
-            size=target.size,
-            sha256=target.digest.hexdigest(),
+            size=sealed.size,
+            sha256=sealed.digest.hexdigest(),
             ready_at=Now(),
             expires_at=now() + settings.ACCESS_COPY_LIFETIME,
         )
-        run.exceptions = [
-            [left["code"], left["place"], left["count"]] for left in not_included(run, copy) if left["is_exception"]
-        ]
+        left_out = not_included(run, copy)
+        run.exceptions = [[code, place, count] for code, place, count in left_out if code not in NEVER_INCLUDED]
     files.delete_parts(copy)
 
 
 Member = tuple[str, int, Iterator[bytes]]
-"""Name in the ZIP file, size if it is known, and the content."""
+"""Name in the ZIP file, its size or a little more if that is known, and the content."""
 
 
 def members(run: Run, copy: AccessCopy, scope: SubjectScope) -> Iterator[Member]:
@@ -242,29 +219,27 @@ def members(run: Run, copy: AccessCopy, scope: SubjectScope) -> Iterator[Member]
         "legal_basis": "GDPR article 15",
         "processing": processing_facts(),
         "not_included": [
-            {"reason": left["sentence"], "place": left["place"], "count": left["count"]}
-            for left in not_included(run, copy)
+            {"reason": code.label, "place": place, "count": count} for code, place, count in not_included(run, copy)
         ],
     }
     # Read once, so that numbers mean the same everywhere.
     keys = list(sessions(scope).values_list("pk", flat=True))
-    yield text_member("index.html", overview(run, copy, scope, keys, about))
-    yield text_member("about.json", iter([writing.json_text(about)]))
+    staff = Staff()
+    yield text_member("index.html", overview(copy, scope, keys, about))
+    yield text_member("about.json", [writing.json_text(about)])
     yield text_member("data.json", data(copy, scope, keys))
     for listing in LISTINGS:
-        yield text_member(f"{listing.name}.json", writing.json_rows(listing.rows(scope, Staff())))
-        rows = writing.row_parts(listing.rows(scope, Staff()))
-        yield text_member(
-            f"{listing.name}.html", writing.page(listing.title, rows, up="index.html", intro=listing.intro)
-        )
+        yield text_member(f"{listing.name}.json", writing.json_rows(listing.rows(scope, staff)))
+        rows = writing.row_parts(listing.rows(scope, staff))
+        yield text_member(f"{listing.name}.html", writing.page(listing.title, rows, "index.html", listing.intro))
     file_key = unwrapped(copy.key)
     for number, record in numbered(scope, keys):
-        as_json, as_page = (files.parts_of(copy) / f"{record.pk}.{ending}" for ending in ("json", "html"))
+        as_json, as_page = part_of(copy, record, "json"), part_of(copy, record, "html")
         if as_page.exists():
-            yield f"sessions/{number}.json", plain_size(as_json), unsealed(as_json, file_key)
-            head, foot = (text.encode() for text in session_frame(number))
-            parts = framed(head, unsealed(as_page, file_key), foot)
-            yield f"sessions/{number}.html", len(head) + plain_size(as_page) + len(foot), parts
+            yield f"sessions/{number}.json", as_json.stat().st_size, unsealed(as_json, file_key)
+            head, foot = map(encoded, writing.page(f"Session {number}", (), "../index.html"))
+            parts = chain([head], unsealed(as_page, file_key), [foot])
+            yield f"sessions/{number}.html", as_page.stat().st_size + len(head + foot), parts
 
 
 def processing_facts() -> dict[str, str]:
@@ -273,61 +248,49 @@ def processing_facts() -> dict[str, str]:
     return {name: getattr(record, name) for name in PROCESSING_FACTS} if record else {}
 
 
-def text_member(name: str, parts: Iterator[str]) -> Member:
-    return name, 0, (encoded(part) for part in parts)
-
-
-def session_frame(number: int) -> list[str]:
-    return list(writing.page(f"Session {number}", (), up="../index.html"))
-
-
-def framed(head: bytes, parts: Iterator[bytes], foot: bytes) -> Iterator[bytes]:
-    yield head
-    yield from parts
-    yield foot
+def text_member(name: str, parts: Iterable[str]) -> Member:
+    return name, 0, map(encoded, parts)
 
 
 def numbered(scope: SubjectScope, keys: Sequence[UUID]) -> Iterator[tuple[int, SessionRecord]]:
     """Sessions with their numbers, in batches: no cursor stays open."""
     for start in range(0, len(keys), SESSIONS_AT_ONCE):
-        batch = sessions(scope).in_bulk(keys[start : start + SESSIONS_AT_ONCE])
-        for offset, key in enumerate(keys[start : start + SESSIONS_AT_ONCE]):
+        some = keys[start : start + SESSIONS_AT_ONCE]
+        batch = sessions(scope).in_bulk(some)
+        for number, key in enumerate(some, start + 1):
             if key in batch:
-                yield start + offset + 1, batch[key]
+                yield number, batch[key]
 
 
 def data(copy: AccessCopy, scope: SubjectScope, keys: Sequence[UUID]) -> Iterator[str]:
     """The ids of the person and all sessions with the names of their files."""
-    yield '{"person": ' + writing.json_text(person(scope)) + ',\n"sessions": ['
-    for number, record in numbered(scope, keys):
-        is_there = (files.parts_of(copy) / f"{record.pk}.json").exists()
-        row = {"number": number, "file": f"sessions/{number}.json" if is_there else None, **session_row(record)}
-        yield ("," if number > 1 else "") + "\n" + writing.json_text(row)
-    yield "\n]}\n"
+    rows = (
+        {
+            "number": number,
+            "file": f"sessions/{number}.json" if part_of(copy, record, "json").exists() else None,
+            **session_row(record),
+        }
+        for number, record in numbered(scope, keys)
+    )
+    yield '{"person": ' + writing.json_text(person(scope)) + ',\n"sessions": '
+    yield from writing.json_rows(rows)
+    yield "}\n"
 
 
-def overview(
-    run: Run, copy: AccessCopy, scope: SubjectScope, keys: Sequence[UUID], about: dict[str, Any]
-) -> Iterator[str]:
+def overview(copy: AccessCopy, scope: SubjectScope, keys: Sequence[UUID], about: dict[str, Any]) -> Iterator[str]:
     context = {
-        "about": about | {"not_included": not_included(run, copy)},
+        "about": about,
         "facts": writing.shown(about["processing"]),
         "person": writing.shown(person(scope)),
         "listings": LISTINGS,
     }
     beginning = render_to_string("erasure/copy/_overview.html", context)
-    yield from writing.page("A copy of your data", chain([beginning], session_parts(copy, scope, keys)))
-
-
-def session_parts(copy: AccessCopy, scope: SubjectScope, keys: Sequence[UUID]) -> Iterator[str]:
-    rows = numbered(scope, keys)
-    while batch := list(islice(rows, SESSIONS_AT_ONCE)):
-        shown = [shown_session(number, record, copy) for number, record in batch]
-        yield render_to_string("erasure/copy/_sessions.html", {"sessions": shown})
+    shown = (shown_session(number, record, copy) for number, record in numbered(scope, keys))
+    yield from writing.page("A copy of your data", chain([beginning], writing.in_parts("_sessions", shown)))
 
 
 def shown_session(number: int, record: SessionRecord, copy: AccessCopy) -> dict[str, Any]:
-    is_there = (files.parts_of(copy) / f"{record.pk}.html").exists()
+    is_there = part_of(copy, record, "html").exists()
     why = ""
     if record.erased_at:
         why = "erased; nothing of it is stored"
@@ -343,19 +306,12 @@ def shown_session(number: int, record: SessionRecord, copy: AccessCopy) -> dict[
     }
 
 
-def not_included(run: Run, copy: AccessCopy) -> list[dict[str, Any]]:
-    """Missing parts with their reasons. `is_exception`: could be included once a store or a key is there again."""
-    counted = [
+def not_included(run: Run, copy: AccessCopy) -> list[tuple[NotIncluded, str, int]]:
+    """Reasons for what is missing, with place and count."""
+    unreadable, closed = run.counters.get("unreadable", 0), run.counters.get("closed", 0)
+    return [
         *((NotIncluded.STORE_LEFT_OUT, name, 0) for name in copy.left_out),
-        (NotIncluded.UNREADABLE, "", run.counters.get("unreadable", 0)),
-        (NotIncluded.NO_KEY, "", run.counters.get("closed", 0)),
-    ]
-    rows = [
-        {"code": code.value, "place": place, "count": count, "sentence": code.label, "is_exception": True}
-        for code, place, count in counted
-        if count or place
-    ]
-    always = (NotIncluded.OTHERS, NotIncluded.HIDDEN_BY_PROVIDER, NotIncluded.OUTSIDE)
-    return rows + [
-        {"code": code.value, "place": "", "count": 0, "sentence": code.label, "is_exception": False} for code in always
+        *([(NotIncluded.UNREADABLE, "", unreadable)] if unreadable else []),
+        *([(NotIncluded.NO_KEY, "", closed)] if closed else []),
+        *((code, "", 0) for code in NEVER_INCLUDED),
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models.functions import Now
@@ -11,6 +13,9 @@ from memadmin.erasure import audit_events
 from memadmin.erasure.access_copy import files
 from memadmin.erasure.models import AccessCopy, RequestNote, SubjectRequest
 from memadmin.runs import services as runs
+from memadmin.runs.services import ChunkUnderWay
+
+logger = logging.getLogger(__name__)
 
 Code, State = RequestNote.Code, SubjectRequest.State
 CopyState = AccessCopy.State
@@ -46,8 +51,16 @@ def stop_and_delete(copy: AccessCopy, *, reason: str) -> None:
 
 
 def delete_expired() -> int:
-    """Deletes the copies whose time is over, also unfinished ones; returns their number."""
+    """Deletes the copies whose time is over, also unfinished ones; returns their number.
+
+    One that cannot be deleted now is tried again with the next job, and stops no other.
+    """
     expired = AccessCopy.objects.filter(state__in=AccessCopy.KEPT, expires_at__lte=Now()).select_related("run")
+    deleted = 0
     for copy in expired:
-        stop_and_delete(copy, reason="expired")
-    return len(expired)
+        try:
+            stop_and_delete(copy, reason="expired")
+            deleted += 1
+        except (OSError, ChunkUnderWay) as problem:
+            logger.warning("the expired copy %s was not deleted: %s", copy.pk, type(problem).__name__)
+    return deleted

@@ -20,3 +20,7 @@ class NotIncluded(models.TextChoices):
         " are outside of this system.",
     )
     OTHERS = "others", "Words from sessions of other people are left out, also where they led to a note about you."
+
+
+NEVER_INCLUDED = (NotIncluded.OTHERS, NotIncluded.HIDDEN_BY_PROVIDER, NotIncluded.OUTSIDE)
+"""All others could be included once a store or a key is there again: they are exceptions of the run."""

@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth.models import User
 
-from memadmin.erasure.access_copy.forms import CopyNoteForm
+from memadmin.erasure.forms import NoteForm
 from memadmin.erasure.models import AccessCopy, SubjectRequest
-from memadmin.runs.models import Run
 
 HANDLE = "erasure.handle_request"
 
-
-@dataclass(frozen=True, slots=True)
-class CopyPanel:
-    """Values of `templates/erasure/_access.html`, and which actions are possible for the viewer."""
-
-    copy: AccessCopy | None
-    run: Run | None
-    may_build: bool
-    may_leave_out: bool
-    may_download: bool
-    may_hand_over: bool
-    note_form: CopyNoteForm
+State, CopyState = SubjectRequest.State, AccessCopy.State
 
 
-def access_context(request: SubjectRequest, user: User) -> dict[str, CopyPanel]:
-    """Context for `erasure/_access.html`, beside `case`. One query."""
+def access_context(request: SubjectRequest, user: User) -> dict[str, Any]:
+    """Context of `erasure/_access.html`: the last copy, and the actions that are possible for this user. One query."""
     copy = AccessCopy.objects.filter(request=request).select_related("run", "fetched_by").first()
-    may_handle = user.has_perm(HANDLE)
-    is_ready = copy is not None and copy.state == AccessCopy.State.READY
-    is_open = request.state == SubjectRequest.State.RUNNING
-    panel = CopyPanel(
-        copy=copy,
-        run=copy.run if copy and copy.state == AccessCopy.State.BUILDING else None,
-        may_build=may_handle and request.state == SubjectRequest.State.CHECKED,
-        may_leave_out=may_handle and is_open and bool(copy and copy.waits_for and not is_ready),
-        may_download=may_handle and is_ready,
-        may_hand_over=may_handle and is_open and bool(is_ready and copy and copy.fetched_at),
-        note_form=CopyNoteForm(),
-    )
-    return {"access": panel}
+    context: dict[str, Any] = {"copy": copy}
+    if not user.has_perm(HANDLE):
+        return context
+    context["may_build"] = request.state == State.CHECKED
+    if copy is not None and copy.state == CopyState.READY:
+        context["may_download"] = True
+        if request.state == State.RUNNING and copy.fetched_at:
+            context["hand_over_form"] = NoteForm(auto_id="hand-over-%s")
+    elif copy is not None and request.state == State.RUNNING and copy.waits_for:
+        context["leave_out_form"] = NoteForm(auto_id="leave-out-%s")
+    return context

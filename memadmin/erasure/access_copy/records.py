@@ -6,6 +6,7 @@ in sessions of other people is left out. Nothing is masked: it is the person's o
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,21 +52,19 @@ class Listing:
 
 @dataclass
 class Staff:
-    """Numbers for people who looked or decided, in the order in which they occur in this copy."""
+    """What people who looked or decided are called: by number, in the order in which they occur in this copy."""
 
-    numbers: dict[int, int] = field(default_factory=dict)
-    _roles: dict[int, str] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
 
     def called(self, user_id: int | None) -> str:
         """One query for each new person, of whom there are few."""
         if user_id is None:
             return "a person whose account was deleted"
-        if user_id not in self.numbers:
-            self.numbers[user_id] = len(self.numbers) + 1
+        if user_id not in self.names:
             # The worker may not read whole rows of accounts.
             roles = User.groups.through.objects.filter(user_id=user_id).values_list("group__name", flat=True)
-            self._roles[user_id] = ", ".join(sorted(roles)) or "no role"
-        return f"staff member {self.numbers[user_id]} ({self._roles[user_id]})"
+            self.names[user_id] = f"staff member {len(self.names) + 1} ({', '.join(sorted(roles)) or 'no role'})"
+        return self.names[user_id]
 
 
 def sessions(scope: SubjectScope) -> QuerySet[SessionRecord]:
@@ -130,7 +129,7 @@ def memories(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
                         "written_at": version.created_at,
                         "erased_at": version.erased_at,
                     }
-                    for version in versions.get(memory.pk, ())
+                    for version in versions[memory.pk]
                 ],
                 "evidence": [
                     {
@@ -140,7 +139,7 @@ def memories(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
                         "session": quote.session_id if quote.is_own else "",
                         "version": quote.version,
                     }
-                    for quote in evidence.get(memory.pk, ())
+                    for quote in evidence[memory.pk]
                 ],
             }
 
@@ -153,9 +152,9 @@ def told_to_agents(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
         rows = list(used_rows.select_related("memory").order_by("place", "pk"))
         versions = MemoryVersion.objects.filter(memory__in={row.memory_id for row in rows if row.memory_id})
         texts = {(version.memory_id, version.number): version.statement for version in versions}
-        used: dict[UUID, list[Row]] = {}
+        used: dict[UUID, list[Row]] = defaultdict(list)
         for row in rows:
-            used.setdefault(row.recall_id, []).append(
+            used[row.recall_id].append(
                 {
                     "place": row.place,
                     "statement": statement_told(scope, row, texts),
@@ -168,7 +167,7 @@ def told_to_agents(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
                 "at": recall.recalled_at,
                 "agent": recall.agent,
                 "session": recall.session_id if recall.is_own else "",
-                "told": used.get(recall.pk, []),
+                "told": used[recall.pk],
             }
 
 
@@ -291,7 +290,7 @@ def said(scope: SubjectScope, rows: QuerySet[Any]) -> Any:
 
 
 def by_memory(rows: QuerySet[Any]) -> dict[UUID, list[Any]]:
-    found: dict[UUID, list[Any]] = {}
+    found = defaultdict(list)
     for row in rows:
-        found.setdefault(row.memory_id, []).append(row)
+        found[row.memory_id].append(row)
     return found

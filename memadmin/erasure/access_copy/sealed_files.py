@@ -7,6 +7,7 @@ never share one, however often an interrupted build begins again. The number of 
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,11 +33,15 @@ class FileDamaged(Exception):
 
 
 class SealedWriter:
-    """Writer of an encrypted file. Without `close` the file cannot be read."""
+    """Writer of an encrypted file. Without `close` the file cannot be read.
+
+    `size` and `digest` are those of the plain content.
+    """
 
     def __init__(self, file: IO[bytes], key: bytes) -> None:
         salt = os.urandom(SALT_BYTES)
         self._file, self._cipher = file, _cipher(key, salt)
+        self.size, self.digest = 0, hashlib.sha256()
         self._buffer = bytearray()
         self._number = 0
         self._is_open = True
@@ -45,6 +50,8 @@ class SealedWriter:
     def write(self, data: bytes) -> int:
         # A ZipFile that is given up writes its directory when it is collected.
         if self._is_open:
+            self.size += len(data)
+            self.digest.update(data)
             self._buffer += data
             while len(self._buffer) > CHUNK_BYTES:
                 self._write_chunk(CHUNK_BYTES, is_last=False)
@@ -87,13 +94,6 @@ def unsealed(path: Path, key: bytes) -> Iterator[bytes]:
             if not following:
                 return
             sealed, number = following, number + 1
-
-
-def plain_size(path: Path) -> int:
-    """Size of the plain content. Raises OSError."""
-    sealed = path.stat().st_size - HEAD_BYTES
-    chunks = max(1, -(-sealed // (CHUNK_BYTES + TAG_BYTES)))
-    return max(0, sealed - chunks * TAG_BYTES)
 
 
 def _cipher(key: bytes, salt: bytes) -> AESGCM:

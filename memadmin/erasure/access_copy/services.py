@@ -40,7 +40,7 @@ class FileMissing(RequestError):
 
 class LinkUsed(RequestError):
     def __init__(self) -> None:
-        super().__init__("This link was used already, or has expired. Make a new one on the page of the request.")
+        super().__init__("This link was used already, or has expired. Make a new one.")
 
 
 class NotFetched(RequestError):

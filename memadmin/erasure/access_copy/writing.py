@@ -22,6 +22,8 @@ ITEMS_AT_ONCE = 200
 MOST_ITEMS_OF_A_RUN = 1_000
 """A longer run is divided."""
 
+ROWS_OF_A_PART = 100
+
 CONTENT = "<!-- content -->"
 """Marker in a template for the parts of a page; escaped text cannot contain it."""
 
@@ -30,60 +32,27 @@ CONTENT = "<!-- content -->"
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON text that is valid UTF-8. Raises ValueError and RecursionError for what JSON cannot hold."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain)
-    return text if is_encodable(text) else json.dumps(value, allow_nan=False, default=plain)
+    """A value as JSON text. Raises ValueError and RecursionError for what JSON cannot hold."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain)
 
 
 def plain(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def is_encodable(text: str) -> bool:
-    """False if there is half of a character, which UTF-8 cannot encode."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def json_rows(rows: Iterable[Row]) -> Iterator[str]:
     yield "["
     for number, row in enumerate(rows):
-        yield ("," if number else "") + "\n" + safe_json(row)
+        yield ("," if number else "") + "\n" + json_row(row)
     yield "\n]\n"
 
 
-def safe_json(row: Row) -> str:
-    """A row; a value that JSON cannot hold is text."""
+def json_row(row: Row) -> str:
+    """A row; its values are text if JSON cannot hold one of them, as a number that is infinite for Python."""
     try:
         return json_text(row)
     except (ValueError, RecursionError):
-        return json_text({name: value if is_json(value) else repr_of(value) for name, value in row.items()})
-
-
-def is_json(value: Any) -> bool:
-    try:
-        json_text(value)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def data_text(value: Any) -> str:
-    """JSON to read."""
-    try:
-        return json.dumps(value, ensure_ascii=False, indent=1, default=plain)
-    except (ValueError, RecursionError):
-        return repr_of(value)
-
-
-def repr_of(value: Any) -> str:
-    try:
-        return str(value)
-    except (ValueError, RecursionError):
-        return "(cannot be written)"
+        return json_text({name: plain(value) for name, value in row.items()})
 
 
 # --- pages ------------------------------------------------------------------------------------------------------------
@@ -120,13 +89,14 @@ def shown_value(name: str, value: Any) -> Shown:
         case list() if all(isinstance(each, str) for each in value):
             return Shown(label, "line", ", ".join(value))
         case dict() | list():
-            return Shown(label, "text", data_text(value) if value else "")
+            data = json.dumps(value, ensure_ascii=False, indent=1, default=plain)
+            return Shown(label, "text", data if value else "")
         case _:
-            text = repr_of(value)
+            text = str(value)
             return Shown(label, "text" if len(text) > 80 or "\n" in text else "line", text)
 
 
-def page(title: str, parts: Iterable[str], *, up: str = "", intro: str = "") -> Iterator[str]:
+def page(title: str, parts: Iterable[str], up: str = "", intro: str = "") -> Iterator[str]:
     """A page with these parts of HTML. `up` is the way to index.html, if this is another page."""
     whole = render_to_string("erasure/copy/page.html", {"title": title, "up": up, "intro": intro})
     head, foot = whole.split(CONTENT)
@@ -136,13 +106,16 @@ def page(title: str, parts: Iterable[str], *, up: str = "", intro: str = "") -> 
 
 
 def row_parts(rows: Iterable[Row]) -> Iterator[str]:
-    count = 0
+    parts = in_parts("_rows", map(shown, rows))
+    yield next(parts, None) or render_to_string("erasure/copy/_none.html")
+    yield from parts
+
+
+def in_parts(template: str, rows: Iterable[Any]) -> Iterator[str]:
+    """HTML of the rows, some in each part."""
     iterator = iter(rows)
-    while batch := list(islice(iterator, 100)):
-        count += len(batch)
-        yield render_to_string("erasure/copy/_rows.html", {"rows": [shown(row) for row in batch]})
-    if not count:
-        yield render_to_string("erasure/copy/_none.html")
+    while batch := list(islice(iterator, ROWS_OF_A_PART)):
+        yield render_to_string(f"erasure/copy/{template}.html", {"rows": batch})
 
 
 # --- a session --------------------------------------------------------------------------------------------------------

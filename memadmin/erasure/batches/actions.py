@@ -9,11 +9,13 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
 from memadmin.erasure.batches import access, services
-from memadmin.erasure.batches.forms import BatchApprovalForm, CorrectForm, SendBackForm
+from memadmin.erasure.batches.forms import CorrectForm
+from memadmin.erasure.batches.sealed import unseal
 from memadmin.erasure.batches.view_models import LineView
 from memadmin.erasure.batches.views import APPROVE, HANDLE, VIEW, batch_page
-from memadmin.erasure.views.performing import Performer
-from memadmin.runs import services as runs
+from memadmin.erasure.forms import ApprovalForm, NoteForm
+from memadmin.erasure.services import NotSecondApprover, OwnRequest, RequestError
+from memadmin.erasure.views.performing import Performer, pause_run, resume_run
 from memadmin.web.pages import operator_page
 from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
@@ -23,7 +25,7 @@ CONTROL = "runs.control_run"
 perform = Performer(
     access.batch_for,
     batch_page,
-    forbidden=(services.RequestedYourself, services.AboutYourself),
+    forbidden=(NotSecondApprover, OwnRequest),
     fields={services.WrongConfirmation: "typed"},
 )
 
@@ -33,55 +35,44 @@ def correct(request: OperatorRequest, batch_id: UUID, line_number: int) -> HttpR
     """Another key for one broken line."""
     batch = access.batch_for(request.user, batch_id)
     line = access.line_for(request.user, batch, line_number)
-    text = services.text_of(line)
+    text = unseal(line.sealed)
     first = {"key": text.other_key or text.key, "kind": text.kind}
-    form = CorrectForm(request.POST) if request.method == "POST" else CorrectForm(initial=first)
-    status, problem = 200, ""
-    if request.method == "POST":
-        status = 422
-        if form.is_valid():
-            values = form.cleaned_data
-            try:
-                line = services.correct_line(batch, line, key=values["key"], kind=values["kind"], by=request.user)
-            except services.BatchError as error:
-                problem, status = str(error), 409
-            else:
-                if not line.problem:
-                    messages.success(request, f"Line {line.number:,} is part of the batch now.")
-                    return redirect(batch)
-                form.add_error("key", LineView(line).sentence)
+    form = CorrectForm(request.POST if request.method == "POST" else None, initial=first)
+    status, problem = 422 if form.is_bound else 200, ""
+    if form.is_valid():
+        try:
+            line = services.correct_line(batch, line, **form.cleaned_data, by=request.user)
+        except RequestError as error:
+            problem, status = str(error), 409
+        else:
+            if not line.problem:
+                messages.success(request, f"Line {line.number:,} is part of the batch now.")
+                return redirect(batch)
+            form.add_error("key", LineView(line).sentence)
     context = {"batch": batch, "line": LineView(line), "form": form, "problem": problem}
     return render(request, "erasure/batches/correct.html", context, status=status)
 
 
 @operator_page(HANDLE, VIEW, methods="POST")
 def count(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
-    return perform(
-        request,
-        batch_id,
-        lambda batch: services.count_again(batch, by=request.user),
-        "The count was started. Nothing is changed by it.",
-    )
+    return perform(request, batch_id, services.count_again, "The count was started. Nothing is changed by it.")
 
 
 @operator_page(HANDLE, VIEW, methods="POST")
 def ask(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
     return perform(
-        request,
-        batch_id,
-        lambda batch: services.request_approval(batch, by=request.user),
-        "Approval was requested. Another person has to approve.",
+        request, batch_id, services.request_approval, "Approval was requested. Another person has to approve."
     )
 
 
 @operator_page(APPROVE, VIEW, methods="POST")
 @recently_authenticated(doing="approve the erasures of a batch")
 def approve(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
-    form = BatchApprovalForm(request.POST, auto_id="approval-%s")
+    form = ApprovalForm(request.POST, auto_id="approval-%s")
     return perform(
         request,
         batch_id,
-        lambda batch: services.approve(batch, by=request.user, typed=form.cleaned_data["typed"]),
+        services.approve,
         "The batch was approved. It starts when the time to cancel is over.",
         approval_form=form,
     )
@@ -89,52 +80,26 @@ def approve(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
 
 @operator_page(APPROVE, VIEW, methods="POST")
 def send_back(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
-    form = SendBackForm(request.POST, auto_id="send-back-%s")
-    return perform(
-        request,
-        batch_id,
-        lambda batch: services.send_back(batch, note=form.cleaned_data["note"], by=request.user),
-        "The batch was sent back.",
-        send_back_form=form,
-    )
+    form = NoteForm(request.POST, auto_id="send-back-%s")
+    return perform(request, batch_id, services.send_back, "The batch was sent back.", send_back_form=form)
 
 
 @operator_page(HANDLE, VIEW, methods="POST")
 def cancel(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
-    return perform(
-        request,
-        batch_id,
-        lambda batch: services.cancel(batch, by=request.user),
-        "The batch was cancelled. Nothing was erased.",
-    )
+    return perform(request, batch_id, services.cancel, "The batch was cancelled. Nothing was erased.")
 
 
 @operator_page(CONTROL, VIEW, methods="POST")
 def pause(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
-    return perform(
-        request,
-        batch_id,
-        lambda batch: runs.pause_run(services.run_of(batch), by=request.user),
-        "The batch was paused. A subject that was begun is finished.",
-    )
+    return perform(request, batch_id, pause_run, "The batch was paused. A subject that was begun is finished.")
 
 
 @operator_page(CONTROL, VIEW, methods="POST")
 def resume(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
-    return perform(
-        request,
-        batch_id,
-        lambda batch: runs.resume_run(services.run_of(batch), by=request.user),
-        "The batch continues.",
-    )
+    return perform(request, batch_id, resume_run, "The batch continues.")
 
 
 @operator_page(HANDLE, VIEW, methods="POST")
 def retry(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
     """Repeats the failed cases of a batch."""
-    return perform(
-        request,
-        batch_id,
-        lambda batch: services.retry_failed(batch, by=request.user),
-        "The failed subjects are tried again.",
-    )
+    return perform(request, batch_id, services.retry_failed, "The failed subjects are tried again.")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from django.db import connection
 
-from memadmin.erasure.batches.parsing import ParsedLine
-from memadmin.erasure.batches.sealed import LineText
+from memadmin.erasure.batches.parsing import SEPARATORS, ParsedLine
+from memadmin.erasure.batches.sealed import LineText, seal
 from memadmin.erasure.models import BatchLine, SubjectRequest
 from memadmin.retention.models import LegalHold
 from sessions_app.models import Subject, SubjectAlias
@@ -20,16 +20,6 @@ Problem = BatchLine.Problem
 MOST_SUGGESTIONS = 20
 """Unknown keys for which a similar one is looked for."""
 LONGEST_SUGGESTED = 40
-
-# The subject in which each merged one ends.
-MERGE_TARGETS = """
-WITH RECURSIVE line(start, id, into_id) AS (
-    SELECT id, id, merged_into_id FROM sessions_app_subject WHERE id = ANY (%s)
-    UNION ALL
-    SELECT line.start, s.id, s.merged_into_id FROM line JOIN sessions_app_subject AS s ON s.id = line.into_id
-)
-SELECT start, id FROM line WHERE into_id IS NULL
-"""
 
 # The first hold on each subject or on one that was merged into it.
 FIRST_HOLDS = """
@@ -42,76 +32,49 @@ SELECT root, min(number) FROM member, memadmin_holds_on(NULL, member.id, '{}') A
 """
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedLine:
-    number: int
-    text: LineText
-    subject_id: UUID | None = None
-    problem: str = ""
-    other: int | None = None
-
-
-def check_lines(lines: Iterable[ParsedLine], taken: Mapping[UUID, int] | None = None) -> list[CheckedLine]:
-    """Each line with its subject or its problem. `taken` are subjects of other lines of the batch, with their numbers.
+def check_lines(lines: Sequence[ParsedLine], taken: Mapping[UUID, int] | None = None) -> list[BatchLine]:
+    """Rows to store, without their batch: each line with its subject or its problem. `taken` are subjects of other
+    lines of the batch, with their numbers.
 
     At most seven queries.
     """
-    lines = list(lines)
     readable = [line for line in lines if not line.problem]
-    known = {
-        (kind, key): (subject_id, merged)
-        for kind, key, subject_id, merged in SubjectAlias.objects.filter(
-            key__in={line.text.key for line in readable}
-        ).values_list("kind", "key", "subject_id", "subject__merged_into_id")
-    }
-    found = {line.number: known.get((line.text.kind, line.text.key)) for line in readable}
-    standing = {subject_id for subject_id, merged in filter(None, found.values()) if merged is None}
-    targets = merge_targets([subject_id for subject_id, merged in filter(None, found.values()) if merged])
-    similar = similar_keys([line.text for line in readable if not found[line.number]])
-    open_cases = dict(
-        SubjectRequest.objects.open()
-        .filter(kind=SubjectRequest.Kind.ERASURE, subject_id__in=standing)
-        .order_by()
-        .values_list("subject_id", "number")
-    )
-    holds = first_holds(standing)
+    aliases = SubjectAlias.objects.filter(key__in={line.text.key for line in readable}).select_related("subject")
+    known = {(alias.kind, alias.key): alias.subject for alias in aliases}
+    subjects = {line.number: known.get((line.text.kind, line.text.key)) for line in readable}
+    standing = {subject.pk for subject in subjects.values() if subject and subject.merged_into_id is None}
+    # One that was merged on is told by its own name: a request about it is about the remaining subject.
+    into = Subject.objects.labels({each.merged_into_id for each in subjects.values() if each and each.merged_into_id})
+    similar = similar_keys([line.text for line in readable if subjects[line.number] is None])
+    open_cases = SubjectRequest.objects.open().filter(kind=SubjectRequest.Kind.ERASURE, subject_id__in=standing)
     first_lines = dict(taken or {})
+    obstacles = {
+        Problem.DUPLICATE: first_lines,
+        Problem.OPEN: dict(open_cases.order_by().values_list("subject_id", "number")),
+        Problem.HELD: first_holds(standing),
+    }
     checked = []
     for line in lines:
-        result = CheckedLine(line.number, line.text, problem=line.problem)
+        row, text = BatchLine(number=line.number, problem=line.problem), line.text
         if not line.problem:
-            match = found[line.number]
-            if match is None:
-                suggested = replace(line.text, other_key=similar.get(line.text.key, ""))
-                result = replace(result, problem=Problem.UNKNOWN, text=suggested)
-            elif match[1]:
-                merged = replace(line.text, other_key=targets[match[0]])
-                result = replace(result, problem=Problem.MERGED, text=merged)
+            subject = subjects[line.number]
+            if subject is None:
+                is_cut = any(separator in text.key for separator in SEPARATORS)
+                row.problem = Problem.SEPARATORS if is_cut else Problem.UNKNOWN
+                text = replace(text, other_key=similar.get(text.key, ""))
+            elif subject.merged_into_id:
+                row.problem = Problem.MERGED
+                text = replace(text, other_key=into.get(subject.merged_into_id, ""))
             else:
-                subject_id = match[0]
-                result = replace(result, subject_id=subject_id)
-                for problem, others in (
-                    (Problem.DUPLICATE, first_lines),
-                    (Problem.OPEN, open_cases),
-                    (Problem.HELD, holds),
-                ):
-                    if subject_id in others:
-                        result = replace(result, problem=problem, other=others[subject_id])
+                row.subject = subject
+                for problem, others in obstacles.items():
+                    if subject.pk in others:
+                        row.problem, row.other = problem, others[subject.pk]
                         break
-                first_lines.setdefault(subject_id, line.number)
-        checked.append(result)
+                first_lines.setdefault(subject.pk, line.number)
+        row.sealed = seal(text)
+        checked.append(row)
     return checked
-
-
-def merge_targets(subject_ids: Collection[UUID]) -> dict[UUID, str]:
-    """Label of the subject in which each of these merged ones ends. Two queries, and none without ids."""
-    if not subject_ids:
-        return {}
-    with connection.cursor() as cursor:
-        cursor.execute(MERGE_TARGETS, [list(subject_ids)])
-        ends = dict(cursor.fetchall())
-    labels = Subject.objects.labels(set(ends.values()))
-    return {subject_id: labels.get(end, "") for subject_id, end in ends.items()}
 
 
 def first_holds(subject_ids: Collection[UUID]) -> dict[UUID, int]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from datetime import date
 from typing import Any
 
 from django import forms
-from django.core.files.uploadedfile import UploadedFile
 from django.db.models import QuerySet
-from django.utils.timezone import now
 
 from memadmin.erasure.batches.outcomes import LineOutcome, lines_with_outcome
-from memadmin.erasure.batches.parsing import LONGEST_KEY, MOST_BYTES, MOST_LINES
-from memadmin.erasure.forms import OLDEST, day, in_sentences, lines, select
+from memadmin.erasure.batches.parsing import LONGEST_KEY, MOST_LINES
+from memadmin.erasure.forms import ReceivedForm, in_sentences, lines, select
 from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
 from memadmin.web.filters import FilterForm
 from sessions_app.models import SubjectKind
@@ -21,7 +18,7 @@ from sessions_app.models import SubjectKind
 LINE_OR_CASE = re.compile(r"(DSR-?)?0*([0-9]{1,18})", re.IGNORECASE)
 
 
-class UploadForm(forms.Form):
+class UploadForm(ReceivedForm):
     """A file with the people to erase."""
 
     file = forms.FileField(
@@ -43,12 +40,6 @@ class UploadForm(forms.Form):
         help_text="GDPR article 17 (1), for every line.",
         error_messages={"required": "Choose the ground.", "invalid_choice": "Choose a ground from the list."},
     )
-    received_on = forms.DateField(
-        label="Received on",
-        widget=day(),
-        help_text="Every case is due one calendar month later.",
-        error_messages={"required": "Enter the day of receipt.", "invalid": "Enter a date, such as 2026-11-21."},
-    )
     note = forms.CharField(
         label="Note for who approves",
         max_length=2_000,
@@ -56,22 +47,6 @@ class UploadForm(forms.Form):
         help_text="Where the list comes from, and how the people were identified. Deleted when the batch is closed.",
         error_messages={"required": "Enter where the list comes from, and how the people were identified."},
     )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        kwargs["initial"] = {"received_on": now().date(), **kwargs.get("initial", {})}
-        super().__init__(*args, **kwargs)
-
-    def clean_file(self) -> UploadedFile[Any]:
-        file: UploadedFile[Any] = self.cleaned_data["file"]
-        if (file.size or 0) > MOST_BYTES:
-            raise forms.ValidationError("The file is larger than 1 MB. Split it into several.")
-        return file
-
-    def clean_received_on(self) -> date:
-        chosen: date = self.cleaned_data["received_on"]
-        if not now().date() - OLDEST <= chosen <= now().date():
-            raise forms.ValidationError("The day of receipt must be within the last year, and not in the future.")
-        return chosen
 
 
 class CorrectForm(forms.Form):
@@ -88,28 +63,6 @@ class CorrectForm(forms.Form):
         choices=in_sentences(SubjectKind.choices),
         widget=select(),
         error_messages={"invalid_choice": "A line is about a user, project or tenant."},
-    )
-
-
-class BatchApprovalForm(forms.Form):
-    """The confirmation of the second person."""
-
-    is_read = forms.BooleanField(
-        label="I read the preview and the broken lines",
-        widget=forms.CheckboxInput({"class": "form-check-input"}),
-        error_messages={"required": "Read the preview and the broken lines first."},
-    )
-    typed = forms.CharField(
-        label="Type the confirmation",
-        max_length=40,
-        widget=forms.TextInput({"class": "form-control mono", "autocomplete": "off", "spellcheck": "false"}),
-        error_messages={"required": "Type the confirmation."},
-    )
-
-
-class SendBackForm(forms.Form):
-    note = forms.CharField(
-        max_length=1_000, widget=lines(3), error_messages={"required": "Enter why the batch is sent back."}
     )
 
 

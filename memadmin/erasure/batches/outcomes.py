@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 from django.db.models import Case, CharField, Count, OuterRef, QuerySet, Subquery, Sum, TextChoices, Value, When
@@ -31,6 +33,7 @@ class LineOutcome(TextChoices):
 ERASED = (LineOutcome.COMPLETE, LineOutcome.SCANNING, LineOutcome.EXCEPTIONS)
 RETRIED = (LineOutcome.FAILED, LineOutcome.HELD)
 CLOSED = (LineOutcome.COMPLETE, LineOutcome.EXCEPTIONS, LineOutcome.CANCELLED)
+UNFINISHED = [outcome for outcome in LineOutcome if outcome not in CLOSED]
 
 _OUTCOME = Case(
     When(request__isnull=True, then=Value(LineOutcome.TO_DO)),
@@ -62,7 +65,15 @@ def with_rows(lines: QuerySet[BatchLine]) -> QuerySet[Any]:
     )
 
 
-def counts(batch: RequestBatch) -> dict[str, int]:
-    """Number of lines of each outcome that occurs. One query."""
-    rows = lines_with_outcome(batch).order_by().values_list("outcome").annotate(lines=Count("pk"))
-    return dict(rows)
+def counts(batch: RequestBatch) -> Counter[str]:
+    """Number of lines of each outcome. One query."""
+    return Counter(dict(lines_with_outcome(batch).order_by().values_list("outcome").annotate(lines=Count("pk"))))
+
+
+def number_of(counts: Counter[str], outcomes: Collection[LineOutcome]) -> int:
+    return sum(counts[outcome] for outcome in outcomes)
+
+
+def in_words(counts: Counter[str], outcomes: Collection[LineOutcome]) -> str:
+    """Numbers of these outcomes: "3 waiting, 1 failed"."""
+    return ", ".join(f"{counts[outcome]:,} {outcome.label}" for outcome in outcomes if counts[outcome])

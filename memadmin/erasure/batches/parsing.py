@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import csv
-import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from io import StringIO
 
 from memadmin.erasure.batches.sealed import LineText
 from memadmin.erasure.models import BatchLine
@@ -39,16 +38,12 @@ def parse(data: bytes) -> list[ParsedLine]:
     """The lines of a CSV file, without its header and empty lines. Raises BadFile."""
     if len(data) > MOST_BYTES:
         raise BadFile("The file is larger than 1 MB. Split it into several.")
-    text = decoded(data)
-    if "\0" in text:
-        raise BadFile("The file contains a NUL: it is not a text file. Save it as “CSV UTF-8” and upload it again.")
-    separator = separator_of(text)
     found: list[ParsedLine] = []
-    for number, raw, cells in records(text, separator):
+    for number, cells in records(decoded(data)):
         if not found and cells[0].strip().lower() == COLUMNS[0]:
             check_header(cells)
             continue
-        found.append(parse_line(number, cells, raw, separator))
+        found.append(parse_line(number, cells))
         if len(found) > MOST_LINES:
             raise BadFile(f"The file has more than {MOST_LINES:,} lines. Split it into several.")
     if not found:
@@ -58,45 +53,30 @@ def parse(data: bytes) -> list[ParsedLine]:
 
 def decoded(data: bytes) -> str:
     """Raises BadFile."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise BadFile("The file is in UTF-16. Save it as “CSV UTF-8” and upload it again.")
     try:
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, problem.start) + 1
         raise BadFile(f"Line {line:,} is not UTF-8. Save the file as “CSV UTF-8” and upload it again.") from problem
+    if "\0" in text:
+        raise BadFile("The file contains a NUL: it is not a text file. Save it as “CSV UTF-8” and upload it again.")
+    return text
 
 
-def separator_of(text: str) -> str:
-    """The separator that more lines contain; a comma where none does."""
+def records(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Number of its first line, and cells, of each record that is not empty. Raises BadFile."""
     lines = text.splitlines()
-    return max(SEPARATORS, key=lambda separator: sum(separator in line for line in lines))
-
-
-def records(text: str, separator: str) -> Iterator[tuple[int, str, list[str]]]:
-    """Number of its first line, text and cells of each record that is not empty. Raises BadFile."""
-    taken: list[str] = []
-
-    def lines() -> Iterator[str]:
-        # Not splitlines(): a key may contain a character that only Unicode takes for a line break.
-        for line in re.split("(?<=\n)", text.replace("\r\n", "\n").replace("\r", "\n")):
-            taken.append(line)
-            yield line
-
-    reader = csv.reader(lines(), delimiter=separator, strict=True)
+    # The one that more lines contain; a comma where none does.
+    separator = max(SEPARATORS, key=lambda each: sum(each in line for line in lines))
+    reader = csv.reader(StringIO(text, newline=""), delimiter=separator, strict=True)
     number = 1
-    while True:
-        try:
-            cells = next(reader, None)
-        except csv.Error as problem:
-            raise BadFile(f"A quotation mark in line {number:,} has no other one.") from problem
-        if cells is None:
-            return
-        raw = "".join(taken)
-        if raw.strip():
-            yield number, raw, cells
-        number += len(taken)
-        taken.clear()
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield number, cells
+            number = reader.line_num + 1
+    except csv.Error as problem:
+        raise BadFile(f"A quotation mark in line {number:,} has no other one.") from problem
 
 
 def check_header(cells: list[str]) -> None:
@@ -106,24 +86,16 @@ def check_header(cells: list[str]) -> None:
         raise BadFile("The columns are key, kind and note, in this order; the last two may be missing.")
 
 
-def parse_line(number: int, cells: list[str], raw: str = "", separator: str = ",") -> ParsedLine:
-    key, kind, note, *more = [*(cell.strip() for cell in cells), "", "", ""]
-    (other,) = (each for each in SEPARATORS if each != separator)
+def parse_line(number: int, cells: list[str]) -> ParsedLine:
+    key, kind, note, *_ = [*(cell.strip() for cell in cells), "", ""]
     problem: str = ""
-    if any(more) or len(cells) > len(COLUMNS) or (other in key and '"' not in raw):
+    if len(cells) > len(COLUMNS):
         problem = Problem.SEPARATORS
     elif not key:
         problem = Problem.MISSING
-    elif len(key) > LONGEST_KEY or len(note) > LONGEST_NOTE or "\0" in key:
+    elif len(key) > LONGEST_KEY or len(note) > LONGEST_NOTE:
         problem = Problem.TOO_LONG
     elif kind and kind.lower() not in SubjectKind.values:
         problem = Problem.WRONG_KIND
     text = LineText(key[:LONGEST_KEY], kind.lower()[:20] or SubjectKind.USER.value, note[:LONGEST_NOTE])
     return ParsedLine(number, text, problem)
-
-
-def displayed_name(name: str) -> str:
-    """A file name to show: its last part, without control characters, of at most 80 characters."""
-    last = re.split(r"[/\\]", name)[-1]
-    shown = "".join(char for char in last if unicodedata.category(char)[0] not in "CZ" or char == " ")
-    return shown.strip()[:80] or "file.csv"

@@ -9,8 +9,8 @@ from django.db.models.functions import Now
 from memadmin import audit
 from memadmin.erasure.batches import audit_events
 from memadmin.erasure.models import BatchLine, RequestBatch
+from memadmin.erasure.preview import holders
 from memadmin.erasure.scope import SubjectScope, scope_of
-from memadmin.erasure.steps import STEPS
 from memadmin.runs.engine import Lease
 
 LINES_AT_ONCE = 20
@@ -54,16 +54,12 @@ def add(cursor: dict[str, Any], scope: SubjectScope) -> None:
     """Adds sessions, rows and held rows of one subject to the places. A store that did not respond is not asked again:
     each of thousands of subjects would wait for it.
     """
-    for step in STEPS:
-        for place in step.places(scope):
-            if place in cursor["problems"]:
-                continue
-            counted = step.count(scope, place)
-            if counted.problem:
-                cursor["problems"][place] = counted.problem
-                cursor["places"].pop(place, None)
-                continue
-            totals = cursor["places"].setdefault(place, [0, 0, 0])
-            totals[0] += counted.details.get("sessions", 0)
-            totals[1] += counted.rows
-            totals[2] += counted.held
+    for holder in holders(scope, without=cursor["problems"]):
+        counted = holder.counted
+        if counted.problem:
+            cursor["problems"][holder.place] = counted.problem
+            cursor["places"].pop(holder.place, None)
+            continue
+        totals = cursor["places"].setdefault(holder.place, [0, 0, 0])
+        for index, number in enumerate((counted.details.get("sessions", 0), counted.rows, counted.held)):
+            totals[index] += number

@@ -14,71 +14,47 @@ from django.db.models.functions import Now
 from django.utils.timezone import now
 
 from memadmin import audit
-from memadmin.accounts.same_person import addresses_of, is_same_person
+from memadmin.accounts.same_person import addresses_of
 from memadmin.audit.log.types import EventType
 from memadmin.erasure.batches import audit_events, outcomes
-from memadmin.erasure.batches.checking import CheckedLine, check_lines
-from memadmin.erasure.batches.parsing import displayed_name, parse, parse_line
-from memadmin.erasure.batches.sealed import LineText, seal, unseal
+from memadmin.erasure.batches.checking import check_lines
+from memadmin.erasure.batches.parsing import parse, parse_line
+from memadmin.erasure.batches.sealed import unseal
 from memadmin.erasure.deadlines import due_date
 from memadmin.erasure.models import BatchLine, RequestBatch
-from memadmin.erasure.services import PREVIEW_AGE, RequestError
+from memadmin.erasure.services import (
+    PREVIEW_AGE,
+    AlreadyStarted,
+    NotSecondApprover,
+    OwnRequest,
+    PreviewNeeded,
+    RequestError,
+    WrongState,
+    is_second_person,
+)
 from memadmin.runs import services as runs
 from memadmin.runs.models import Run
 from sessions_app.models import SubjectAlias
 
-State, Problem = RequestBatch.State, BatchLine.Problem
+State = RequestBatch.State
 
 RUN_KIND, PREVIEW_KIND = "erasure_batch", "batch_preview"
 
 LINES_AT_ONCE = 1_000
 
 
-class BatchError(RequestError):
-    """An action that is not possible; the message is a sentence for the operator. Nothing was changed."""
-
-
-class WrongBatchState(BatchError):
-    """The batch is in another state than the action needs, perhaps since a moment ago."""
-
-    def __init__(self, batch: RequestBatch) -> None:
-        super().__init__(
-            f"Batch {batch} is {batch.get_state_display()}: this is not possible, or no longer. Nothing was changed."
-        )
-
-
-class BatchStarted(BatchError):
-    def __init__(self, batch: RequestBatch) -> None:
-        super().__init__(f"Batch {batch} has started and cannot be cancelled any more. It can be paused.")
-
-
-class AlreadyUploaded(BatchError):
+class AlreadyUploaded(RequestError):
     def __init__(self, batch: RequestBatch) -> None:
         self.batch = batch
         super().__init__(f"This file is open as batch {batch} already. Nothing was changed.")
 
 
-class NothingAccepted(BatchError):
+class NothingAccepted(RequestError):
     def __init__(self) -> None:
         super().__init__("No line of the file is part of the batch: there is nothing to approve. Correct lines first.")
 
 
-class CountFirst(BatchError):
-    def __init__(self) -> None:
-        super().__init__("Count first what would be erased: there is no preview of the last 24 hours.")
-
-
-class RequestedYourself(BatchError):
-    def __init__(self) -> None:
-        super().__init__("You requested this batch yourself. Another person has to approve it.")
-
-
-class AboutYourself(BatchError):
-    def __init__(self) -> None:
-        super().__init__("A line of this batch is about yourself. Another person has to handle it.")
-
-
-class WrongConfirmation(BatchError):
+class WrongConfirmation(RequestError):
     def __init__(self, wanted: str) -> None:
         super().__init__(f"Type “{wanted}”. Nothing was approved.")
 
@@ -96,7 +72,7 @@ def upload(
     try:
         with transaction.atomic():
             batch = RequestBatch.objects.create(
-                file_name=displayed_name(name),
+                file_name="".join(filter(str.isprintable, name))[:80],
                 file_size=len(data),
                 file_sha256=digest,
                 ground=ground,
@@ -105,15 +81,17 @@ def upload(
                 due_on=due_date(received_on),
                 uploaded_by=by,
             )
-            checked = check_lines(parsed)
-            BatchLine.objects.bulk_create([line_of(batch, line) for line in checked], batch_size=LINES_AT_ONCE)
-            accepted = sum(not line.problem for line in checked)
+            lines = check_lines(parsed)
+            for line in lines:
+                line.batch = batch
+            BatchLine.objects.bulk_create(lines, batch_size=LINES_AT_ONCE)
+            accepted = sum(not line.problem for line in lines)
             audit.record(
                 audit_events.BATCH_UPLOADED,
                 by=by,
                 target=batch,
                 reason_code=ground,
-                counters={"lines": len(checked), "accepted": accepted},
+                counters={"lines": len(lines), "accepted": accepted},
             )
             if accepted:
                 request_preview(batch, by=by)
@@ -130,17 +108,6 @@ def open_batch_of(digest: str) -> RequestBatch | None:
     return RequestBatch.objects.filter(file_sha256=digest, closed_at__isnull=True).first()
 
 
-def line_of(batch: RequestBatch, line: CheckedLine) -> BatchLine:
-    return BatchLine(
-        batch=batch,
-        number=line.number,
-        sealed=seal(line.text),
-        problem=line.problem,
-        other=line.other,
-        subject_id=line.subject_id,
-    )
-
-
 def request_preview(batch: RequestBatch, *, by: User | None) -> None:
     """Counts in a run, in place of one that counts now. In the caller's transaction."""
     run = runs.request_run(PREVIEW_KIND, by=by, total=accepted_lines(batch).count())
@@ -149,7 +116,7 @@ def request_preview(batch: RequestBatch, *, by: User | None) -> None:
 
 @transaction.atomic
 def count_again(batch: RequestBatch, *, by: User) -> RequestBatch:
-    """Counts what would be erased, once more. Raises WrongBatchState and NothingAccepted."""
+    """Counts what would be erased, once more. Raises WrongState and NothingAccepted."""
     batch = locked(batch, State.UPLOADED, State.AWAITING)
     if not accepted_lines(batch).exists():
         raise NothingAccepted
@@ -160,35 +127,31 @@ def count_again(batch: RequestBatch, *, by: User) -> RequestBatch:
 
 @transaction.atomic
 def correct_line(batch: RequestBatch, line: BatchLine, *, key: str, kind: str, by: User) -> BatchLine:
-    """A broken line with another key and kind, which may be broken, too. Raises WrongBatchState."""
+    """A broken line with another key and kind, which may be broken, too. Raises WrongState."""
     batch = locked(batch, State.UPLOADED)
     line = BatchLine.objects.select_for_update().get(pk=line.pk)
     if line.problem not in BatchLine.CORRECTABLE:
-        raise WrongBatchState(batch)
-    text = unseal(line.sealed)
-    # Quoted: whoever types a separator here means it.
-    parsed = parse_line(line.number, [key, kind, text.note], raw='"')
+        raise WrongState(batch)
     taken = dict(accepted_lines(batch).values_list("subject_id", "number"))
-    (checked,) = check_lines([parsed], taken)
-    columns = {"sealed": seal(checked.text), "problem": checked.problem, "other": checked.other}
-    BatchLine.objects.filter(pk=line.pk).update(**columns, subject=checked.subject_id)
+    (checked,) = check_lines([parse_line(line.number, [key, kind, unseal(line.sealed).note])], taken)
+    checked.pk, checked.batch = line.pk, batch
+    checked.save(force_update=True)
     audit.record(audit_events.BATCH_LINE_CORRECTED, by=by, target=batch, counters={"line": line.number})
     if not checked.problem:
         request_preview(batch, by=by)
-    line.refresh_from_db()
-    return line
+    return checked
 
 
 @transaction.atomic
 def request_approval(batch: RequestBatch, *, by: User) -> RequestBatch:
-    """Asks a second person to approve. Raises WrongBatchState, NothingAccepted, CountFirst and AboutYourself."""
+    """Asks a second person to approve. Raises WrongState, NothingAccepted, PreviewNeeded and OwnRequest."""
     batch = locked(batch, State.UPLOADED)
     refuse_own(batch, by)
     count = accepted_lines(batch).count()
     if not count:
         raise NothingAccepted
     if batch.previewed_at is None or batch.previewed_at < now() - PREVIEW_AGE:
-        raise CountFirst
+        raise PreviewNeeded
     return changed(
         batch,
         audit_events.BATCH_APPROVAL_REQUESTED,
@@ -203,21 +166,21 @@ def request_approval(batch: RequestBatch, *, by: User) -> RequestBatch:
 def approve(batch: RequestBatch, *, by: User, typed: str, window: timedelta | None = None) -> RequestBatch:
     """Approves all erasures of the batch as the second person; they start when the time to cancel is over.
 
-    Raises WrongBatchState, WrongConfirmation, CountFirst, and RequestedYourself or AboutYourself, which are recorded.
+    Raises WrongState, WrongConfirmation, PreviewNeeded, and NotSecondApprover or OwnRequest, which are recorded.
     """
     window = settings.CANCEL_WINDOW if window is None else window
     try:
         with transaction.atomic():
             batch = locked(batch, State.AWAITING)
             if not is_second_person(batch, by):
-                raise RequestedYourself
+                raise NotSecondApprover
             refuse_own(batch, by)
             count = accepted_lines(batch).count()
             wanted = confirmation(count)
             if " ".join(typed.split()).lower() != wanted:
                 raise WrongConfirmation(wanted)
             if batch.previewed_at is None:
-                raise CountFirst
+                raise PreviewNeeded
             starts_at = now() + window
             return changed(
                 batch,
@@ -230,7 +193,7 @@ def approve(batch: RequestBatch, *, by: User, typed: str, window: timedelta | No
                 starts_at=starts_at,
                 run=runs.request_run(RUN_KIND, by=by, retry_at=starts_at, total=count),
             )
-    except (RequestedYourself, AboutYourself):
+    except (NotSecondApprover, OwnRequest):
         audit.record_alone(audit_events.BATCH_APPROVAL_DENIED, by=by, target=batch, outcome="denied")
         raise
 
@@ -240,22 +203,17 @@ def confirmation(count: int) -> str:
     return f"erase {count}"
 
 
-def is_second_person(batch: RequestBatch, user: User) -> bool:
-    """True if this user may approve: another person than the requester, by account and by e-mail address."""
-    return batch.requested_by is not None and not is_same_person(user, batch.requested_by)
-
-
 def refuse_own(batch: RequestBatch, user: User) -> None:
-    """Raises AboutYourself if a line is about this operator: by the user name or an e-mail address. Three queries."""
+    """Raises OwnRequest if a line is about this operator: by the user name or an e-mail address. Three queries."""
     names = {user.username.casefold(), *addresses_of(user)}
     keys = SubjectAlias.objects.filter(subject__in=accepted_lines(batch).values("subject"))
     if any(key.casefold() in names for key in keys.values_list("key", flat=True).iterator()):
-        raise AboutYourself
+        raise OwnRequest("A line of this batch")
 
 
 @transaction.atomic
 def send_back(batch: RequestBatch, *, note: str, by: User) -> RequestBatch:
-    """Returns a batch to who handles it, instead of approving it. Raises WrongBatchState."""
+    """Returns a batch to who handles it, instead of approving it. Raises WrongState."""
     batch = locked(batch, State.AWAITING)
     columns: dict[str, Any] = {"state": State.UPLOADED, "requested_by": None, "requested_at": None}
     if note:
@@ -264,16 +222,16 @@ def send_back(batch: RequestBatch, *, note: str, by: User) -> RequestBatch:
 
 
 def cancel(batch: RequestBatch, *, by: User) -> RequestBatch:
-    """Ends a batch before anything was erased. Raises BatchStarted and WrongBatchState."""
+    """Ends a batch before anything was erased. Raises AlreadyStarted and WrongState."""
     with transaction.atomic():
         # The run's row before the batch's, as the run itself locks them.
         run_id = RequestBatch.objects.values_list("run", flat=True).get(pk=batch.pk)
         run = Run.objects.select_for_update(no_key=True).get(pk=run_id) if run_id else None
         batch = RequestBatch.objects.select_for_update(of=("self",)).get(pk=batch.pk)
         if batch.is_started:
-            raise BatchStarted(batch)
+            raise AlreadyStarted(batch)
         if batch.is_closed or batch.run_id != run_id:
-            raise WrongBatchState(batch)
+            raise WrongState(batch)
         audit.record(audit_events.BATCH_CANCELLED, by=by, target=batch)
         if run is not None:
             runs.cancel_run(run, by=by)
@@ -290,7 +248,7 @@ def close(batch: RequestBatch, state: RequestBatch.State) -> None:
 
 @transaction.atomic
 def retry_failed(batch: RequestBatch, *, by: User) -> int:
-    """Lets the failed cases, and those that a hold stopped, continue; returns how many. Raises WrongBatchState."""
+    """Lets the failed cases, and those that a hold stopped, continue; returns how many. Raises WrongState."""
     batch = RequestBatch.objects.select_for_update(of=("self",)).get(pk=batch.pk)
     stopped = Run.objects.filter(
         pk__in=outcomes.lines_with_outcome(batch).filter(outcome__in=outcomes.RETRIED).values("request__run")
@@ -301,16 +259,9 @@ def retry_failed(batch: RequestBatch, *, by: User) -> int:
             runs.resume_run(run, by=by)
             count += 1
     if not count:
-        raise WrongBatchState(batch)
+        raise WrongState(batch)
     audit.record(audit_events.BATCH_RETRIED, by=by, target=batch, counters={"subjects": count})
     return count
-
-
-def run_of(batch: RequestBatch) -> Run:
-    """The run of an approved batch. Raises WrongBatchState."""
-    if batch.run is None:
-        raise WrongBatchState(batch)
-    return batch.run
 
 
 def accepted_lines(batch: RequestBatch) -> Any:
@@ -318,11 +269,16 @@ def accepted_lines(batch: RequestBatch) -> Any:
     return BatchLine.objects.filter(batch=batch, problem="")
 
 
+def broken_lines(batch: RequestBatch) -> Any:
+    """Lines that are not part of the batch, in the order of the file."""
+    return BatchLine.objects.filter(batch=batch).exclude(problem="").order_by("number", "pk")
+
+
 def locked(batch: RequestBatch, *states: RequestBatch.State) -> RequestBatch:
-    """The locked batch. Raises WrongBatchState if it is in none of these states."""
+    """The locked batch. Raises WrongState if it is in none of these states."""
     batch = RequestBatch.objects.select_for_update(of=("self",)).select_related("requested_by").get(pk=batch.pk)
     if batch.state not in states:
-        raise WrongBatchState(batch)
+        raise WrongState(batch)
     return batch
 
 
@@ -334,8 +290,3 @@ def changed(
     RequestBatch.objects.filter(pk=batch.pk).update(**columns)
     batch.refresh_from_db()
     return batch
-
-
-def text_of(line: BatchLine) -> LineText:
-    """What the line says; empty after the batch was closed."""
-    return unseal(line.sealed)

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import Any
-from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils.timezone import now
 
-from memadmin.erasure.batches import services
-from memadmin.erasure.batches.outcomes import CLOSED, ERASED, RETRIED, LineOutcome
+from memadmin.erasure.batches.outcomes import ERASED, RETRIED, UNFINISHED, LineOutcome, number_of
 from memadmin.erasure.batches.previews import OURS
+from memadmin.erasure.batches.sealed import LineText, unseal
 from memadmin.erasure.models import BatchLine, RequestBatch
-from memadmin.erasure.view_models import ProgressView, Stage, counted, day, progress_line
+from memadmin.erasure.view_models import ProgressView, Stage, counted, progress_line
 from memadmin.runs.models import Run
 from memadmin.web.templatetags.memadmin import day_and_minute
 from sessions_app.models import Subject
 
 State, Problem = RequestBatch.State, BatchLine.Problem
-
-LOOKS: Mapping[str, tuple[str, str]] = {
-    State.UPLOADED: ("blue", "inbox"),
-    State.AWAITING: ("yellow", "user-check"),
-    State.APPROVED: ("blue", "clock"),
-    State.RUNNING: ("blue", "loader-2"),
-    State.COMPLETE: ("green", "check"),
-    State.COMPLETE_WITH_EXCEPTIONS: ("orange", "alert-triangle"),
-    State.CANCELLED: ("secondary", "ban"),
-}
-"""Colour and symbol of each state."""
 
 OUTCOME_LOOKS = {
     LineOutcome.COMPLETE: ("green", "check", "s-green"),
@@ -51,38 +39,25 @@ OUTCOME_LOOKS = {
 
 @dataclass(frozen=True, slots=True)
 class PlaceRow:
-    """One row of the preview."""
+    """One row of the preview: a store, or memadmin itself, which has no name."""
 
     name: str
-    sessions: int | None
-    rows: int | None
-    held: int | None
-    what: str
-    problem: str = ""
-
-
-def place_of(name: str, totals: list[int]) -> PlaceRow:
-    """A store with its sessions, rows and held rows."""
-    sessions, rows, held = totals
-    return PlaceRow(name, sessions, rows, held, "whole sessions")
+    problem: str
+    """Why it could not be counted."""
+    sessions: int
+    rows: int
+    held: int
 
 
 @dataclass(frozen=True, slots=True)
 class StripPart:
-    """One outcome in the strip: its width and left edge in percent."""
+    """One outcome in the strip, with its class: its left edge and width in percent."""
 
-    outcome: LineOutcome
+    label: str
+    css: str
     count: int
     start: str
     width: str
-
-    @property
-    def label(self) -> str:
-        return self.outcome.label
-
-    @property
-    def css(self) -> str:
-        return OUTCOME_LOOKS[self.outcome][2]
 
 
 @dataclass(frozen=True)
@@ -94,17 +69,11 @@ class BatchView(ProgressView):
     lines: int
     accepted: int
     held: int
-    counts: Mapping[str, int] = field(default_factory=dict)
-
-    looks = LOOKS
+    counts: Counter[str] = field(default_factory=Counter)
 
     @property
     def shown(self) -> RequestBatch:
         return self.batch
-
-    @property
-    def is_second_person(self) -> bool:
-        return services.is_second_person(self.batch, self.viewer)
 
     @property
     def broken(self) -> int:
@@ -126,35 +95,23 @@ class BatchView(ProgressView):
     @property
     def is_scanning(self) -> bool:
         """True if everything is erased, and only second scans are to come."""
-        unfinished = self.accepted - sum(self.counts.get(outcome, 0) for outcome in CLOSED)
-        return self.batch.state == State.RUNNING and 0 < unfinished == self.counts.get(LineOutcome.SCANNING, 0)
+        unfinished = number_of(self.counts, UNFINISHED)
+        return self.batch.state == State.RUNNING and 0 < unfinished == self.counts[LineOutcome.SCANNING]
 
     # --- preview ------------------------------------------------------------------------------------------------------
 
     @property
     def places(self) -> list[PlaceRow]:
-        preview = self.batch.preview
-        problems, totals = preview.get("problems", {}), preview.get("places", {})
-        stores = [
-            PlaceRow(name, None, None, None, "", f"{problems[name]} The run waits for it.")
-            if name in problems
-            else place_of(name, totals[name])
-            for name in sorted({*problems, *totals} - {OURS})
+        """The stores by name, then what memadmin holds itself."""
+        problems, totals = self.batch.preview.get("problems", {}), self.batch.preview.get("places", {})
+        return [
+            PlaceRow(name, problems.get(name, ""), *totals.get(name, (0, 0, 0)))
+            for name in sorted({*problems, *totals}, key=lambda name: (name == OURS, name))
         ]
-        if OURS in totals:
-            _, rows, held = totals[OURS]
-            stores.append(
-                PlaceRow("memadmin", None, rows, held, "memories and what was learned, recalls, exports, ids")
-            )
-        return stores
 
     @property
     def rows(self) -> int:
-        return sum(place.rows or 0 for place in self.places)
-
-    @property
-    def not_counted(self) -> list[str]:
-        return [place.name for place in self.places if place.problem]
+        return sum(place.rows for place in self.places)
 
     @property
     def backups_until(self) -> date:
@@ -166,16 +123,18 @@ class BatchView(ProgressView):
         run = self.batch.preview_run
         return self.batch.previewed_at is None and run is not None and not run.is_finished
 
-    # --- outcome ------------------------------------------------------------------------------------------------------
-
     @property
-    def erased(self) -> int:
-        return sum(self.counts.get(outcome, 0) for outcome in ERASED)
+    def why_not_counted(self) -> str:
+        """Why the count has failed; empty otherwise."""
+        run = self.batch.preview_run
+        return run.reason if run and run.state == Run.State.FAILED else ""
+
+    # --- outcome ------------------------------------------------------------------------------------------------------
 
     @property
     def handled(self) -> int:
         """Subjects whose case was begun."""
-        return self.accepted - self.counts.get(LineOutcome.TO_DO, 0) - self.counts.get(LineOutcome.RUNNING, 0)
+        return self.accepted - self.counts[LineOutcome.TO_DO] - self.counts[LineOutcome.RUNNING]
 
     @property
     def percent(self) -> int:
@@ -188,17 +147,15 @@ class BatchView(ProgressView):
     def parts(self) -> list[StripPart]:
         found, start = [], 0.0
         for outcome in LineOutcome:
-            count = self.counts.get(outcome, 0)
-            if not count:
-                continue
-            width = count * 100 / max(self.accepted, 1)
-            found.append(StripPart(outcome, count, f"{start:.3f}%", f"{width:.3f}%"))
-            start += width
+            if count := self.counts[outcome]:
+                css, width = OUTCOME_LOOKS[outcome][2], count * 100 / max(self.accepted, 1)
+                found.append(StripPart(outcome.label, css, count, f"{start:.3f}%", f"{width:.3f}%"))
+                start += width
         return found
 
     @property
     def to_retry(self) -> int:
-        return sum(self.counts.get(outcome, 0) for outcome in RETRIED)
+        return number_of(self.counts, RETRIED)
 
     # --- progress line ------------------------------------------------------------------------------------------------
 
@@ -215,17 +172,12 @@ class BatchView(ProgressView):
             ("Cancel window", self.time_to_cancel, batch.is_started),
             ("Running", f"{self.handled:,} of {self.accepted:,}" if batch.is_started else "", is_erased),
             ("Scanning", "at once, then a day later", batch.is_closed),
-            (
-                "Complete",
-                day(batch.closed_at.date()) if batch.closed_at else f"by {day(batch.due_on)}",
-                batch.is_closed,
-            ),
+            ("Complete", self.end, batch.is_closed),
         ]
         if batch.is_closed and batch.state != State.COMPLETE:
             past = [Stage(title, note, "past") for title, note, is_past in stages[:-1] if is_past and batch.is_started]
             past = past or [Stage(title, note, "past") for title, note, is_past in stages[:2] if is_past]
-            label = State(batch.state).label.capitalize()
-            return [*past, Stage(label, stages[-1][1], "exception")]
+            return [*past, Stage(State(batch.state).label.capitalize(), self.end, "exception")]
         return progress_line(stages)
 
     @property
@@ -242,11 +194,11 @@ class LineView:
     line: BatchLine
     label: str = ""
     """The subject's ID, where the text of the line is destroyed."""
-    outcome: LineOutcome | None = None
+    outcome: LineOutcome = LineOutcome.TO_DO
 
     @property
-    def text(self) -> Any:
-        return services.text_of(self.line)
+    def text(self) -> LineText:
+        return unseal(self.line.sealed)
 
     @property
     def key(self) -> str:
@@ -277,15 +229,15 @@ class LineView:
 
     @property
     def colour(self) -> str:
-        return OUTCOME_LOOKS[self.outcome][0] if self.outcome else ""
+        return OUTCOME_LOOKS[self.outcome][0]
 
     @property
     def symbol(self) -> str:
-        return OUTCOME_LOOKS[self.outcome][1] if self.outcome else ""
+        return OUTCOME_LOOKS[self.outcome][1]
 
     @property
     def state(self) -> str:
-        return "erased" if self.outcome == LineOutcome.SCANNING else self.outcome.label if self.outcome else ""
+        return "erased" if self.outcome == LineOutcome.SCANNING else self.outcome.label
 
     @property
     def rows(self) -> str:
@@ -310,13 +262,12 @@ class LineView:
 
 def line_views(lines: Collection[BatchLine]) -> list[LineView]:
     """The lines with what the page shows of them. One query."""
-    subjects = {line.subject_id for line in lines if line.subject_id}
-    labels: dict[UUID, str] = Subject.objects.labels(subjects)
+    labels = Subject.objects.labels({line.subject_id for line in lines if line.subject_id})
     return [
         LineView(
             line,
             labels.get(line.subject_id, "") if line.subject_id else "",
-            LineOutcome(line.outcome) if hasattr(line, "outcome") else None,
+            LineOutcome(getattr(line, "outcome", LineOutcome.TO_DO)),
         )
         for line in lines
     ]

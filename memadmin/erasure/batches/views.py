@@ -16,10 +16,11 @@ from django.shortcuts import redirect, render
 
 from memadmin import audit
 from memadmin.erasure.batches import access, audit_events, outcomes, services
-from memadmin.erasure.batches.forms import BatchApprovalForm, OutcomeFilters, SendBackForm, UploadForm
+from memadmin.erasure.batches.forms import OutcomeFilters, UploadForm
 from memadmin.erasure.batches.outcomes import LineOutcome
-from memadmin.erasure.batches.parsing import BadFile
+from memadmin.erasure.batches.parsing import MOST_BYTES, BadFile
 from memadmin.erasure.batches.view_models import BatchView, line_views, rows_per_second
+from memadmin.erasure.forms import ApprovalForm, NoteForm
 from memadmin.erasure.models import BatchLine, ErasureStep, RequestBatch
 from memadmin.erasure.view_models import length_in_words
 from memadmin.runs.models import Run
@@ -68,28 +69,20 @@ def numbers_of(batches: list[int]) -> dict[int, tuple[int, int, int]]:
 @operator_page(HANDLE, VIEW, methods="GET, POST")
 def new(request: OperatorRequest) -> HttpResponse:
     """The form of a new batch."""
-    form = UploadForm(request.POST or None, request.FILES or None) if request.method == "POST" else UploadForm()
-    if request.method == "POST":
-        form = UploadForm(request.POST, request.FILES)
-        if form.is_valid():
-            values = form.cleaned_data
-            try:
-                batch = services.upload(
-                    values["file"].read(),
-                    name=values["file"].name,
-                    ground=values["ground"],
-                    note=values["note"],
-                    received_on=values["received_on"],
-                    by=request.user,
-                )
-            except BadFile as problem:
-                form.add_error("file", str(problem))
-            except services.AlreadyUploaded as problem:
-                messages.info(request, str(problem))
-                return redirect(problem.batch)
-            else:
-                messages.success(request, f"Batch {batch} was uploaded. Nothing is erased yet.")
-                return redirect(batch)
+    form = UploadForm(request.POST, request.FILES) if request.method == "POST" else UploadForm()
+    if form.is_valid():
+        values = form.cleaned_data
+        file = values.pop("file")
+        try:
+            batch = services.upload(file.read(MOST_BYTES + 1), name=file.name, **values, by=request.user)
+        except BadFile as problem:
+            form.add_error("file", str(problem))
+        except services.AlreadyUploaded as problem:
+            messages.info(request, str(problem))
+            return redirect(problem.batch)
+        else:
+            messages.success(request, f"Batch {batch} was uploaded. Nothing is erased yet.")
+            return redirect(batch)
     return render(request, "erasure/batches/new.html", {"form": form}, status=422 if form.is_bound else 200)
 
 
@@ -109,43 +102,54 @@ def batch_page(
 ) -> HttpResponse:
     """The page of a batch, with the reason why nothing was changed, and with the form that was sent, by its name."""
     (numbers,) = numbers_of([shown.pk]).values()
-    counts = outcomes.counts(shown) if shown.approved_at else {}
-    view = BatchView(shown, request.user, *numbers, counts=counts)
+    view = BatchView(shown, request.user, *numbers, outcomes.counts(shown))
+    may_handle = request.user.has_perm(HANDLE)
     context: dict[str, Any] = {
         "batch": shown,
         "view": view,
         "problem": problem,
         "refresh": seconds_to_refresh(shown, view),
         "cancel_window": length_in_words(settings.CANCEL_WINDOW),
-        "may_cancel": request.user.has_perm(HANDLE) and not shown.is_started and not shown.is_closed,
+        "may_change": may_handle and shown.state == State.UPLOADED,
+        "may_count": may_handle and shown.state in (State.UPLOADED, State.AWAITING),
+        "may_cancel": may_handle and not shown.is_started and not shown.is_closed,
+        "item": view_of(shown.run, request.user) if shown.run else None,
     }
-    page = None
-    if shown.is_started:
-        page, extra = outcome_context(request, shown, view)
-        context |= extra
-        if extra["filters"].problems:
-            status = 400
-    else:
-        broken = BatchLine.objects.filter(batch=shown).exclude(problem="").exclude(problem=Problem.HELD)
-        context["broken"] = line_views(list(broken.order_by("number")[:BROKEN_SHOWN]))
-        context["may_correct"] = shown.state == State.UPLOADED and request.user.has_perm(HANDLE)
-        context["may_count"] = shown.state in (State.UPLOADED, State.AWAITING) and request.user.has_perm(HANDLE)
-    if shown.run:
-        context["item"] = view_of(shown.run, request.user)
     if view.is_counting and shown.preview_run:
         context["counting"] = view_of(shown.preview_run, request.user)
-    context["may_ask"] = shown.state == State.UPLOADED and request.user.has_perm(HANDLE)
     if shown.state == State.AWAITING:
-        context["is_second_person"] = services.is_second_person(shown, request.user)
         context["confirmation"] = services.confirmation(view.accepted)
         if request.user.has_perm(APPROVE):
-            context["approval_form"] = BatchApprovalForm(auto_id="approval-%s")
-            context["send_back_form"] = SendBackForm(auto_id="send-back-%s")
+            context["approval_form"] = ApprovalForm(auto_id="approval-%s")
+            context["send_back_form"] = NoteForm(auto_id="send-back-%s")
     # It takes the place of the empty one, if the state still has that.
     context |= {name: form for name, form in (sent or {}).items() if name in context}
-    if page is not None:
-        return OUTCOMES.render(request, context, page, status=status)
+    if shown.is_started:
+        return outcomes_page(request, shown, context, status=status)
+    broken = services.broken_lines(shown).exclude(problem=Problem.HELD)
+    context["broken"] = line_views(broken[:BROKEN_SHOWN])
     return render_page_or_fragment(request, "erasure/batches/batch.html", context, fragment="state", status=status)
+
+
+def outcomes_page(
+    request: OperatorRequest, shown: RequestBatch, context: dict[str, Any], *, status: int
+) -> HttpResponse:
+    """The page with the list of outcomes, rows that were erased, and the stores for which cases wait."""
+    filters = OutcomeFilters(request.GET)
+    found = outcomes.with_rows(filters.apply(shown)).select_related("request", "request__run")
+    page = OUTCOMES.page(request, found, of=shown.pk)
+    steps = ErasureStep.objects.filter(request__batch_lines__batch=shown).order_by()
+    rows = steps.aggregate(rows=Sum("erased"))["rows"] or 0
+    waiting = steps.filter(state=ErasureStep.State.WAITING).values_list("place").order_by("place")
+    context |= {
+        "filters": filters,
+        "lines": line_views(page.rows),
+        "rows_per_second": rows_per_second(rows, shown.run),
+        "rows": rows,
+        "waiting": [] if shown.is_closed else waiting.annotate(subjects=Count("request", distinct=True)),
+        "address": shown.get_absolute_url(),
+    }
+    return OUTCOMES.render(request, context, page, status=400 if filters.problems else status)
 
 
 def seconds_to_refresh(shown: RequestBatch, view: BatchView) -> int:
@@ -158,34 +162,15 @@ def seconds_to_refresh(shown: RequestBatch, view: BatchView) -> int:
     return 3 if is_busy else 30
 
 
-def outcome_context(request: OperatorRequest, shown: RequestBatch, view: BatchView) -> tuple[Any, dict[str, Any]]:
-    """The list of outcomes, rows that were erased, and the stores for which cases wait."""
-    filters = OutcomeFilters(request.GET)
-    found = outcomes.with_rows(filters.apply(shown)).select_related("request", "request__run")
-    page = OUTCOMES.page(request, found, of=shown.pk)
-    steps = ErasureStep.objects.filter(request__batch_lines__batch=shown).order_by()
-    rows = steps.aggregate(rows=Sum("erased"))["rows"] or 0
-    waiting = steps.filter(state=ErasureStep.State.WAITING).values_list("place").order_by("place")
-    return page, {
-        "filters": filters,
-        "lines": line_views(page.rows),
-        "rows_per_second": rows_per_second(rows, shown.run),
-        "rows": rows,
-        "waiting": [] if shown.is_closed else list(waiting.annotate(subjects=Count("request", distinct=True))),
-        "address": shown.get_absolute_url(),
-    }
-
-
 @operator_page(VIEW)
 def broken(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
     """All lines of a batch that are not part of it."""
     shown = access.batch_for(request.user, batch_id)
-    lines = BatchLine.objects.filter(batch=shown).exclude(problem="").order_by("number", "id")
-    page = BROKEN.page(request, lines, of=shown.pk)
+    page = BROKEN.page(request, services.broken_lines(shown), of=shown.pk)
     context = {
         "batch": shown,
         "broken": line_views(page.rows),
-        "may_correct": shown.state == State.UPLOADED and request.user.has_perm(HANDLE),
+        "may_change": shown.state == State.UPLOADED and request.user.has_perm(HANDLE),
         "address": request.path,
     }
     return BROKEN.render(request, context, page)
@@ -196,11 +181,8 @@ def broken_file(request: OperatorRequest, batch_id: UUID) -> HttpResponseBase:
     """Number and problem of each broken line, without keys."""
     shown = access.batch_for(request.user, batch_id)
     audit.record_alone(audit_events.BATCH_OUTCOME_DOWNLOADED, by=request.user, target=shown)
-    lines = BatchLine.objects.filter(batch=shown).exclude(problem="").order_by("number")
-    rows = (
-        (line.number, line.problem, Problem(line.problem).label, line.other)
-        for line in lines.only("number", "problem", "other").iterator()
-    )
+    lines = services.broken_lines(shown).values_list("number", "problem", "other").iterator()
+    rows = ((number, problem, Problem(problem).label, other) for number, problem, other in lines)
     header = ("line", "problem", "sentence", "line, case or hold that it names")
     return as_download(csv_lines(header, rows), f"{shown}-broken.csv", "text/csv")
 

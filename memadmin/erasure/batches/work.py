@@ -6,6 +6,7 @@ process that is killed leaves either both or neither, and the next one continues
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +21,7 @@ from memadmin.erasure import services as requests
 from memadmin.erasure import work as erasures
 from memadmin.erasure.batches import audit_events, outcomes, services
 from memadmin.erasure.batches.outcomes import LineOutcome
+from memadmin.erasure.batches.sealed import unseal
 from memadmin.erasure.models import BatchLine, RequestBatch, RequestNote, SubjectRequest
 from memadmin.erasure.preview import group_ids, out_of_reach
 from memadmin.erasure.scope import scope_of
@@ -51,23 +53,18 @@ def work(lease: Lease) -> None:
     for child in list(workable(children)):
         engine.carry_on(child, seconds=engine.SLICE_SECONDS)
         hand_over(lease, batch)
-    counts = outcomes.counts(batch)
-    if unfinished := sum(counts.values()) - sum(counts.get(outcome, 0) for outcome in outcomes.CLOSED):
+    if sentence := why_not_closed(outcomes.counts(batch)):
         next_at = children.filter(state=Run.State.WAITING).aggregate(at=Min("retry_at"))["at"]
         rest = next_at - now() if next_at else LONGEST_WAIT
-        raise Wait(sentence_about(counts, unfinished), retry_after=min(max(rest, SHORTEST_WAIT), LONGEST_WAIT))
+        raise Wait(sentence, retry_after=min(max(rest, SHORTEST_WAIT), LONGEST_WAIT))
 
 
-def sentence_about(counts: dict[str, int], unfinished: int) -> str:
-    """What the batch waits for."""
-    if counts.get(LineOutcome.SCANNING, 0) == unfinished:
+def why_not_closed(counts: Counter[str]) -> str:
+    """What the batch waits for; empty if every case is closed."""
+    unfinished = [outcome for outcome in outcomes.UNFINISHED if counts[outcome]]
+    if unfinished == [LineOutcome.SCANNING]:
         return "Everything is erased. The second scan of each subject is a day after its first."
-    numbers = [
-        f"{counts[outcome]:,} {outcome.label}"
-        for outcome in LineOutcome
-        if outcome not in outcomes.CLOSED and counts.get(outcome)
-    ]
-    return f"Not every case is closed: {', '.join(numbers)}."
+    return f"Not every case is closed: {outcomes.in_words(counts, unfinished)}." if unfinished else ""
 
 
 def start(lease: Lease, batch: RequestBatch) -> None:
@@ -87,30 +84,20 @@ def workable(children: QuerySet[Run]) -> QuerySet[Run]:
 
 def hand_over(lease: Lease, batch: RequestBatch) -> None:
     """Sees a pause, keeps the lease, counts what is done, by workers too, and ends here when the slice is over."""
-    count_done(lease, batch)
-    lease.checkpoint()
-
-
-def count_done(lease: Lease, batch: RequestBatch) -> None:
     counts = outcomes.counts(batch)
     with lease.chunk() as run:
-        run.total = sum(counts.values())
-        run.done = sum(counts.get(outcome, 0) for outcome in outcomes.ERASED)
+        run.total, run.done = counts.total(), outcomes.number_of(counts, outcomes.ERASED)
+    lease.checkpoint()
 
 
 def open_next(lease: Lease, batch: RequestBatch) -> bool:
     """Opens the case of the next line; False if every line has one. One transaction."""
     with lease.chunk():
-        line = (
-            BatchLine.objects.filter(batch=batch, problem="", request__isnull=True)
-            .select_related("subject")
-            .order_by("number")
-            .first()
-        )
-        if line is None:
-            return False
-        open_case(batch, line)
-    return True
+        lines = services.accepted_lines(batch).filter(request__isnull=True).select_related("subject")
+        line = lines.order_by("number").first()
+        if line is not None:
+            open_case(batch, line)
+    return line is not None
 
 
 def open_case(batch: RequestBatch, line: BatchLine) -> None:
@@ -128,7 +115,7 @@ def open_case(batch: RequestBatch, line: BatchLine) -> None:
         channel=SubjectRequest.Channel.FILE,
         received_on=batch.received_on,
         ground=batch.ground,
-        note=services.text_of(line).note,
+        note=unseal(line.sealed).note,
     )
     BatchLine.objects.filter(pk=line.pk).update(request=request)
     if not is_new:
@@ -172,6 +159,6 @@ def close(run: Run) -> None:
         services.close(batch, State.CANCELLED)
         return
     counts = outcomes.counts(batch)
-    subjects, complete = sum(counts.values()), counts.get(LineOutcome.COMPLETE, 0)
+    subjects, complete = counts.total(), counts[LineOutcome.COMPLETE]
     audit.record(audit_events.BATCH_CLOSED, target=batch, counters={"subjects": subjects, "complete": complete})
     services.close(batch, State.COMPLETE if subjects == complete else State.COMPLETE_WITH_EXCEPTIONS)

@@ -30,8 +30,6 @@ class RequestBatch(models.Model):
         COMPLETE_WITH_EXCEPTIONS = "exceptions", "complete with exceptions"
         CANCELLED = "cancelled", "cancelled"
 
-    OPEN = (State.UPLOADED, State.AWAITING, State.APPROVED, State.RUNNING)
-
     # The number is for people, the id for addresses and the audit log.
     number = models.BigAutoField(primary_key=True)
     id = models.UUIDField(default=uuid.uuid4, db_default=RandomUUID(), unique=True, editable=False)

@@ -43,8 +43,6 @@ class SubjectRequest(models.Model):
         REFUSED = "refused", "refused"
         CANCELLED = "cancelled", "cancelled"
 
-    OPEN = (State.RECEIVED, State.CHECKED, State.AWAITING, State.APPROVED, State.RUNNING, State.SCANNING)
-
     class Channel(models.TextChoices):
         FORM = "form", "web form"
         LETTER = "letter", "letter"

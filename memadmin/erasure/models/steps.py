@@ -54,5 +54,9 @@ class ErasureStep(models.Model):
 
     @property
     def holder(self) -> str:
-        """Name in receipts and reports: `memories`, `sessions/main`."""
-        return f"{self.name}/{self.place}" if self.place else self.name
+        return holder_name(self.name, self.place)
+
+
+def holder_name(step: str, place: str) -> str:
+    """Name of a holder of personal data in receipts and reports: `memories`, `sessions/main`."""
+    return f"{step}/{place}" if place else step

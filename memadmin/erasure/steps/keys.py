@@ -29,13 +29,18 @@ class Keys(Step):
 
     def erase_some(self, scope: SubjectScope, step: ErasureStep, *, at_most: int) -> Done:
         try:
-            try:
-                destroyed = destroy_subject_keys(scope.subject)
-            except DeletionRefused:
-                return Done(held=keys_of(scope))
+            return destroy_keys(scope)
         except SubjectKeysUnavailable as problem:
             raise StoreUnavailable("The folder of the subjects' keys does not respond.") from problem
-        return Done(passed=destroyed, erased=destroyed)
+
+
+def destroy_keys(scope: SubjectScope) -> Done:
+    """What was destroyed, or what a hold keeps. Raises SubjectKeysUnavailable."""
+    try:
+        destroyed = destroy_subject_keys(scope.subject)
+    except DeletionRefused:
+        return Done(held=keys_of(scope))
+    return Done(passed=destroyed, erased=destroyed)
 
 
 def keys_of(scope: SubjectScope) -> int:

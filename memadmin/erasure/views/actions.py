@@ -10,11 +10,8 @@ from django.shortcuts import render
 from memadmin.erasure import access, services
 from memadmin.erasure.forms import ApprovalForm, ExtendForm, IdentityForm, NoteForm, RefuseForm
 from memadmin.erasure.holder_view_models import StepView
-from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.views.cases import APPROVE, HANDLE, VIEW, case_page
-from memadmin.erasure.views.performing import Performer
-from memadmin.runs import services as runs
-from memadmin.runs.models import Run
+from memadmin.erasure.views.performing import Performer, pause_run, resume_run
 from memadmin.web.pages import operator_page
 from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
@@ -25,41 +22,27 @@ perform = Performer(
     access.case_for,
     case_page,
     forbidden=(services.NotSecondApprover, services.OwnRequest),
-    fields={services.WrongKey: "typed_key", services.NotLater: "until"},
+    fields={services.WrongKey: "typed", services.NotLater: "until"},
 )
 
 
 @operator_page(HANDLE, VIEW, methods="POST")
 def check(request: OperatorRequest, case_id: UUID) -> HttpResponse:
     form = IdentityForm(request.POST, auto_id="identity-%s")
-    return perform(
-        request,
-        case_id,
-        lambda case: services.check_identity(case, note=form.cleaned_data["note"], by=request.user),
-        "The identity check was noted.",
-        identity_form=form,
-    )
+    return perform(request, case_id, services.check_identity, "The identity check was noted.", identity_form=form)
 
 
 @operator_page(HANDLE, VIEW, methods="POST")
 def count(request: OperatorRequest, case_id: UUID) -> HttpResponse:
     """Counts what would be erased."""
-    return perform(
-        request,
-        case_id,
-        lambda case: services.make_preview(case, by=request.user),
-        "Counted. Nothing was changed.",
-    )
+    return perform(request, case_id, services.make_preview, "Counted. Nothing was changed.")
 
 
 @operator_page(HANDLE, VIEW, methods="POST")
 def ask(request: OperatorRequest, case_id: UUID) -> HttpResponse:
     """Asks a second person to approve."""
     return perform(
-        request,
-        case_id,
-        lambda case: services.request_approval(case, by=request.user),
-        "Approval was requested. Another person has to approve.",
+        request, case_id, services.request_approval, "Approval was requested. Another person has to approve."
     )
 
 
@@ -70,7 +53,7 @@ def approve(request: OperatorRequest, case_id: UUID) -> HttpResponse:
     return perform(
         request,
         case_id,
-        lambda case: services.approve_request(case, by=request.user, typed_key=form.cleaned_data["typed_key"]),
+        services.approve_request,
         "The erasure was approved. It starts when the time to cancel is over.",
         approval_form=form,
     )
@@ -79,86 +62,43 @@ def approve(request: OperatorRequest, case_id: UUID) -> HttpResponse:
 @operator_page(APPROVE, VIEW, methods="POST")
 def send_back(request: OperatorRequest, case_id: UUID) -> HttpResponse:
     form = NoteForm(request.POST, auto_id="send-back-%s")
-    return perform(
-        request,
-        case_id,
-        lambda case: services.send_back(case, note=form.cleaned_data["note"], by=request.user),
-        "The request was sent back.",
-        send_back_form=form,
-    )
+    return perform(request, case_id, services.send_back, "The request was sent back.", send_back_form=form)
 
 
 @operator_page(HANDLE, VIEW, methods="POST")
 def refuse(request: OperatorRequest, case_id: UUID) -> HttpResponse:
     form = RefuseForm(request.POST, auto_id="refuse-%s")
-
-    def refused(case: SubjectRequest) -> None:
-        reason = SubjectRequest.Refusal(form.cleaned_data["reason"])
-        services.refuse_request(case, reason=reason, note=form.cleaned_data["note"], by=request.user)
-
-    return perform(request, case_id, refused, "The request was refused.", refuse_form=form)
+    return perform(request, case_id, services.refuse_request, "The request was refused.", refuse_form=form)
 
 
 @operator_page(HANDLE, VIEW, methods="POST")
 def extend(request: OperatorRequest, case_id: UUID) -> HttpResponse:
     form = ExtendForm(request.POST, auto_id="extend-%s")
-
-    def extended(case: SubjectRequest) -> None:
-        values = form.cleaned_data
-        services.extend_request(case, until=values["until"], note=values["note"], by=request.user)
-
-    return perform(request, case_id, extended, "The time was extended.", extend_form=form)
+    return perform(request, case_id, services.extend_request, "The time was extended.", extend_form=form)
 
 
 @operator_page(HANDLE, VIEW, methods="POST")
 def cancel(request: OperatorRequest, case_id: UUID) -> HttpResponse:
     form = NoteForm(request.POST, auto_id="cancel-%s")
     return perform(
-        request,
-        case_id,
-        lambda case: services.cancel_request(case, note=form.cleaned_data["note"], by=request.user),
-        "The request was cancelled. Nothing was erased.",
-        cancel_form=form,
+        request, case_id, services.cancel_request, "The request was cancelled. Nothing was erased.", cancel_form=form
     )
 
 
 @operator_page(HANDLE, VIEW, methods="POST")
 def comment(request: OperatorRequest, case_id: UUID) -> HttpResponse:
     form = NoteForm(request.POST, auto_id="comment-%s")
-    return perform(
-        request,
-        case_id,
-        lambda case: services.comment(case, text=form.cleaned_data["note"], by=request.user),
-        "The note was added to the case log.",
-        comment_form=form,
-    )
+    return perform(request, case_id, services.comment, "The note was added to the case log.", comment_form=form)
 
 
 @operator_page(CONTROL, VIEW, methods="POST")
 def pause(request: OperatorRequest, case_id: UUID) -> HttpResponse:
-    return perform(
-        request,
-        case_id,
-        lambda case: runs.pause_run(run_of(case), by=request.user),
-        "The erasure was paused.",
-    )
+    return perform(request, case_id, pause_run, "The erasure was paused.")
 
 
 @operator_page(CONTROL, VIEW, methods="POST")
 def resume(request: OperatorRequest, case_id: UUID) -> HttpResponse:
-    return perform(
-        request,
-        case_id,
-        lambda case: runs.resume_run(run_of(case), by=request.user),
-        "The erasure continues.",
-    )
-
-
-def run_of(case: SubjectRequest) -> Run:
-    """The run of an erasure. Raises WrongState before the approval."""
-    if case.run is None:
-        raise services.WrongState(case)
-    return case.run
+    return perform(request, case_id, resume_run, "The erasure continues.")
 
 
 @operator_page(HANDLE, VIEW, methods="GET, POST")
@@ -172,7 +112,7 @@ def leave_out(request: OperatorRequest, case_id: UUID, step_id: int) -> HttpResp
         return perform(
             request,
             case_id,
-            lambda case: services.leave_out(case, step, note=form.cleaned_data["note"], by=request.user),
+            lambda case, by: services.leave_out(case, step, note=form.cleaned_data["note"], by=by),
             "The step was left out. The receipt will name it.",
         )
     context = {"case": case, "step": StepView(step, ""), "form": form}

@@ -74,8 +74,6 @@ def case_page(
         context |= access_context(shown, request.user)
     if not is_own:
         context |= actions_on(request, shown)
-    if shown.state == State.AWAITING:
-        context["is_second_person"] = services.is_second_person(shown, request.user)
     # It takes the place of the empty one, if the state still has that.
     context |= {name: form for name, form in (sent or {}).items() if name in context}
     return render_page_or_fragment(request, "erasure/request.html", context, fragment="state", status=status)

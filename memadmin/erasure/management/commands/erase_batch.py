@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from argparse import ArgumentParser
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,18 @@ from django.utils.timezone import now
 from memadmin.erasure.batches import outcomes, services
 from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.batches.parsing import MOST_BYTES, BadFile
-from memadmin.erasure.management.commands.erase_subject import person
+from memadmin.erasure.management.commands.erase_subject import RECEIPT_SECONDS, person, write_report
 from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
+from memadmin.erasure.services import RequestError
 from memadmin.runs import engine
 from memadmin.runs.models import Run
 from memadmin.runs.progress_bar import progress_bar
 
 State = RequestBatch.State
 
-RECEIPT_SECONDS = 60
-"""Time for which the command waits for the sequencer of the log, which a worker runs."""
+
+STANDING = (LineOutcome.WAITING, LineOutcome.HELD, LineOutcome.FAILED, LineOutcome.RUNNING, LineOutcome.TO_DO)
+"""Outcomes of lines with which the command has not reached its end."""
 
 
 class Command(BaseCommand):
@@ -49,32 +51,22 @@ class Command(BaseCommand):
         requested_by = person(given["requested_by"], "erasure.handle_request", "--requested-by")
         approved_by = person(given["approved_by"], "erasure.approve_request", "--approved-by")
         try:
-            if file.stat().st_size > MOST_BYTES:
-                raise CommandError("The file is larger than 1 MB. Split it into several. Nothing was changed.")
-            data = file.read_bytes()
+            with file.open("rb") as opened:
+                data = opened.read(MOST_BYTES + 1)
         except OSError as problem:
             raise CommandError(f"{file} cannot be read: {problem.strerror}. Nothing was changed.") from problem
         try:
             batch = approved(data, file.name, reason, requested_by, approved_by)
         except BadFile as problem:
             raise CommandError(f"{problem} Nothing was changed.") from problem
-        except services.BatchError as problem:
+        except RequestError as problem:
             raise CommandError(str(problem)) from problem
         self.carry_out(batch)
         batch = RequestBatch.objects.select_related("run").get(pk=batch.pk)
         counts = outcomes.counts(batch)
-        self.report(report_of(batch, counts), as_json)
-        if unfinished := {
-            LineOutcome.TO_DO,
-            LineOutcome.RUNNING,
-            LineOutcome.WAITING,
-            LineOutcome.HELD,
-            LineOutcome.FAILED,
-        } & set(counts):
-            names = ", ".join(
-                f"{counts[outcome]:,} {outcome.label}" for outcome in LineOutcome if outcome in unfinished
-            )
-            raise CommandError(f"Batch {batch} is not finished: {names}. The same command continues.")
+        write_report(self.stdout, report_of(batch, counts), as_json=as_json)
+        if unfinished := outcomes.in_words(counts, STANDING):
+            raise CommandError(f"Batch {batch} is not finished: {unfinished}. The same command continues.")
 
     def carry_out(self, batch: RequestBatch) -> None:
         """Until each case is scanned and has its receipt, or cannot continue now."""
@@ -97,23 +89,9 @@ class Command(BaseCommand):
                 time.sleep(engine.WATCH_SECONDS)
                 run.refresh_from_db()
 
-    def report(self, report: dict[str, Any], as_json: bool) -> None:
-        if as_json:
-            self.stdout.write(json.dumps(report, indent=2))
-            return
-        for name, value in report.items():
-            if isinstance(value, dict):
-                for key, count in value.items():
-                    self.stdout.write(f"{name}  {key}: {count:,}")
-            elif isinstance(value, list):
-                for sentence in value:
-                    self.stdout.write(f"{name}  {sentence}")
-            else:
-                self.stdout.write(f"{name}  {value}")
-
 
 def approved(data: bytes, name: str, ground: str, requested_by: User, approved_by: User) -> RequestBatch:
-    """The batch of this file, brought to its approval: the open one, or a new one. Raises BadFile and BatchError."""
+    """The batch of this file, brought to its approval: the open one, or a new one. Raises BadFile and RequestError."""
     batch = services.open_batch_of(hashlib.sha256(data).hexdigest())
     if batch is None:
         batch = services.upload(data, name=name, ground=ground, note="", by=requested_by)
@@ -129,12 +107,13 @@ def approved(data: bytes, name: str, ground: str, requested_by: User, approved_b
     return batch
 
 
-def report_of(batch: RequestBatch, counts: dict[str, int]) -> dict[str, Any]:
+def report_of(batch: RequestBatch, counts: Counter[str]) -> dict[str, Any]:
     """Numbers and codes, without keys: the output of a command ends up in logs."""
-    broken = BatchLine.objects.filter(batch=batch).exclude(problem="").order_by("number")
     return {
         "batch": str(batch),
         "state": batch.state,
         "subjects": {LineOutcome(outcome).value: count for outcome, count in sorted(counts.items())},
-        "broken": [f"line {line.number}: {BatchLine.Problem(line.problem).label}" for line in broken],
+        "broken": [
+            f"line {line.number}: {BatchLine.Problem(line.problem).label}" for line in services.broken_lines(batch)
+        ],
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from memadmin.erasure import closing, services
 from memadmin.erasure.exceptions import Left, OutOfReach
@@ -51,7 +51,7 @@ class Command(BaseCommand):
             raise CommandError(f"{problem} Nothing was changed.") from problem
         if preview:
             counted = preview_erasure(scope_of(subject))
-            self.report(preview_report(str(subject.pk), counted), as_json)
+            write_report(self.stdout, preview_report(str(subject.pk), counted), as_json=as_json)
             return
         requested_by = person(given["requested_by"], "erasure.handle_request", "--requested-by")
         approved_by = person(given["approved_by"], "erasure.approve_request", "--approved-by")
@@ -63,7 +63,7 @@ class Command(BaseCommand):
             raise CommandError(str(problem)) from problem
         self.carry_out(request)
         request.refresh_from_db()
-        self.report(self.outcome(request, given["receipt"]), as_json)
+        write_report(self.stdout, self.outcome(request, given["receipt"]), as_json=as_json)
         if request.state not in (State.SCANNING, State.COMPLETE, State.COMPLETE_WITH_EXCEPTIONS):
             raise CommandError(f"{request} is not finished: {request.run.reason if request.run else ''}".strip())
 
@@ -97,19 +97,19 @@ class Command(BaseCommand):
             "receipt": path,
         }
 
-    def report(self, report: dict[str, Any], as_json: bool) -> None:
-        if as_json:
-            self.stdout.write(json.dumps(report, indent=2))
-            return
-        for name, value in report.items():
-            if isinstance(value, dict):
-                for holder, rows in value.items():
-                    self.stdout.write(f"{name}  {holder}: {rows:,}")
-            elif isinstance(value, list):
-                for sentence in value:
-                    self.stdout.write(f"{name}  {sentence}")
-            else:
-                self.stdout.write(f"{name}  {value}")
+
+def write_report(out: OutputWrapper, report: dict[str, Any], *, as_json: bool) -> None:
+    """Prints the values by name, and those within them, or one JSON object."""
+    if as_json:
+        out.write(json.dumps(report, indent=2))
+        return
+    for name, value in report.items():
+        if isinstance(value, dict):
+            for key, count in value.items():
+                out.write(f"{name}  {key}: {count:,}")
+        else:
+            for sentence in value if isinstance(value, list) else [value]:
+                out.write(f"{name}  {sentence}")
 
 
 def preview_report(subject: str, preview: Preview) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def approved(subject: Any, key: str, ground: str, requested_by: User, approved_b
         services.make_preview(request, by=requested_by)
         request = services.request_approval(request, by=requested_by)
     if request.state == State.AWAITING:
-        request = services.approve_request(request, by=approved_by, typed_key=key, window=timedelta(0))
+        request = services.approve_request(request, by=approved_by, typed=key, window=timedelta(0))
     return request
 
 
