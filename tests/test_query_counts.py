@@ -49,7 +49,7 @@ QUERIES = {
     "item": 11,
     "subjects": 10,
     "subject": 26,
-    "search": 12,
+    "search": 13,
     "search in messages": 19,
     "stores": 19,
     "store": 22,
