@@ -22,7 +22,7 @@ from memories_app.pages import access, read_audit
 from memories_app.pages.forms import ReadForm
 from memories_app.review import decisions
 from memories_app.review.bulk_decisions import chosen, decide_many
-from memories_app.review.claiming import release
+from memories_app.review.claiming import refuse_unread, release
 from memories_app.review.forms import EditForm, ManyForm, MergeForm, RejectForm, SnoozeForm
 from memories_app.review.proposal_expiry import reopen_proposal
 from memories_app.review.queue import QueueFilter, next_to_decide, rows_of
@@ -175,6 +175,7 @@ def decided(
         edit_form = form if isinstance(form, EditForm) else None
         return refused(request, memory, MemoryActionRefused(memory, " ".join(sentences(form))), edit_form)
     try:
+        refuse_unread(memory, by=request.user)
         memory = decide(memory)
     except MemoryActionRefused as problem:
         return refused(request, memory, problem, form if isinstance(form, EditForm) else None)
