@@ -404,6 +404,17 @@ class TestMany:
         desk.post(reverse("reviews:decide"), ticked | {"confirmed": "yes"})
         assert Review.objects.get().memory == plain
 
+    def test_a_lost_race_says_who_decided(self, desk: Client) -> None:
+        grace = a_reviewer("grace")
+        lost, other, mine = waiting(), waiting(), waiting()
+        ticked = {"memory": [f"{each.pk}:{each.content_hash}" for each in (lost, other, mine)]}
+        for memory in (lost, other):
+            decisions.approve_memory(
+                memory, by=grace, content_hash=memory.content_hash, base_version=memory.base_version
+            )
+        answer = desk.post(reverse("reviews:decide"), {"verb": "approve", "confirmed": "yes", **ticked}, follow=True)
+        assert "1 of 3 proposals approved. Not changed: 2 (grace already approved it)." in answer.text
+
     @pytest.mark.parametrize("sent", [{}, {"memory": "x"}, {"memory": f"{'0' * 32}:x"}, {"verb": "reject"}])
     def test_nonsense_is_refused_in_words(self, desk: Client, sent: dict[str, str]) -> None:
         answer = desk.post(reverse("reviews:decide"), sent, follow=True)

@@ -157,7 +157,9 @@ def decide_about_many(request: OperatorRequest) -> HttpResponse:
     outcome = decide_many(form.read, by=request.user, verb=verb, **form.said)
     done, left = len(outcome.done), len(outcome.left)
     said = f"{done} of {done + left} proposal{pluralize(done + left)} {DONE[verb]}."
-    (messages.warning if left else messages.success)(request, said + (" The others were not changed." if left else ""))
+    (messages.warning if left else messages.success)(
+        request, said + (f" Not changed: {outcome.reasons}." if left else "")
+    )
     return redirect(back)
 
 
