@@ -127,6 +127,8 @@ READ_NOTICE = environment.positive_integer("MEMADMIN_READ_NOTICE")
 READ_LIMIT = environment.positive_integer("MEMADMIN_READ_LIMIT")
 READ_WINDOW = timedelta(hours=1)
 # Review target: a proposed memory that waits longer is late.
+# Time for which a proposal must have been on a reviewer's screen before a decision counts.
+REVIEW_AFTER = timedelta(milliseconds=environment.whole_number("MEMADMIN_REVIEW_AFTER_MILLISECONDS"))
 REVIEW_WITHIN = timedelta(hours=environment.positive_integer("MEMADMIN_REVIEW_HOURS"))
 # Time after which an undecided proposal expires; zero: never.
 PROPOSAL_LIFETIME = timedelta(days=environment.whole_number("MEMADMIN_PROPOSAL_DAYS"))

@@ -213,6 +213,12 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         ),
     ),
     "Memories and reviews": (
+        Variable(
+            "MEMADMIN_REVIEW_AFTER_MILLISECONDS",
+            "Time for which a proposal must have been on screen before a decision about it counts.",
+            "700",
+            "milliseconds",
+        ),
         Variable("MEMADMIN_REVIEW_HOURS", "Review target: older proposals are late.", "48", "hours"),
         Variable(
             "MEMADMIN_PROPOSAL_DAYS",

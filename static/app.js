@@ -35,6 +35,8 @@ let leaderTimer = 0;
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") return closeMenu(event.target);
   if (event.ctrlKey || event.metaKey || event.altKey || localStorage.getItem(KEYS_OFF)) return;
+  // A held key moves on; it decides nothing.
+  if (event.repeat && !movements[event.key]) return;
   if (event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]")) return;
   const key = leader ? `${leader} ${event.key}` : event.key;
   leader = "";

@@ -1,5 +1,7 @@
 """The settings of the test suite: the real ones, without what a test run has no use for."""
 
+from datetime import timedelta
+
 from memadmin.settings import *  # noqa: F403
 from memadmin.settings import CHECKOUT_DIR, DATA_DIR, DATABASES, STORAGES, TEMPLATES
 
@@ -19,6 +21,9 @@ SUBJECT_KEYS_DIR = None
 
 # Copies of an installation in this checkout belong to no row of a test's database.
 ACCESS_COPY_FOLDER = DATA_DIR / "access-copies-of-tests"
+
+# Tests decide at once; those of decisions without reading set the time.
+REVIEW_AFTER = timedelta(0)
 
 # Nobody outside is told of the queues of tests.
 DIGEST_URL, DIGEST_SECRET, DIGEST_TO = "", b"", []

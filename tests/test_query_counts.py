@@ -51,7 +51,7 @@ QUERIES = {
     "item": 12,
     "subjects": 11,
     "subject": 27,
-    "search": 13,
+    "search": 14,
     "search in messages": 20,
     "stores": 20,
     "store": 23,

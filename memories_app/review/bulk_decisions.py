@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,7 @@ from django.db.models.functions import Now
 
 from memadmin.accounts.same_person import addresses_of
 from memories_app.models import Memory
-from memories_app.review.claiming import is_claimed_by_other, moment_of, name_of
+from memories_app.review.claiming import is_claimed_by_other, last_review, moment_of, name_of
 from memories_app.review.decisions import approve_memory, reject_memory, snooze_memory
 from memories_app.services.refusals import MemoryActionRefused
 
@@ -37,7 +38,7 @@ class TickedProposal:
 def chosen(read: Mapping[UUID, str], *, by: User, verb: str) -> list[TickedProposal]:
     """Selected proposals, oldest first, with reasons for exclusion. `read` has the content hash of each as shown.
 
-    Three queries, and one for each person who proposed some of them.
+    Three queries, and one for each person who proposed some of them and for each that no longer waits.
     """
     found = Memory.objects.filter(pk__in=list(read)[:AT_ONCE]).select_related("claimed_by", "proposed_by")
     memories = list(found.annotate(moment=Now()).order_by("awaiting_since", "pk"))
@@ -49,7 +50,7 @@ def chosen(read: Mapping[UUID, str], *, by: User, verb: str) -> list[TickedPropo
 
 def why_not(memory: Memory, read_hash: str, by: User, own: Collection[int | None], verb: str) -> str:
     if not memory.is_awaiting:
-        return f"is {memory.get_status_display()} already"
+        return decided_by(memory, by)
     if is_claimed_by_other(memory, by, moment_of(memory)):
         return f"{name_of(memory.claimed_by)} has claimed it"
     if memory.content_hash != read_hash:
@@ -68,10 +69,25 @@ def why_not(memory: Memory, read_hash: str, by: User, own: Collection[int | None
     return ""
 
 
+def decided_by(memory: Memory, by: User) -> str:
+    """Who has decided about a proposal that no longer waits. One query."""
+    review = last_review(memory)
+    if review is None or review.rule:
+        return f"is {memory.get_status_display()} already"
+    who = "you" if review.reviewer == by else name_of(review.reviewer)
+    return f"{who} already {review.get_decision_display()} it"
+
+
 @dataclass(frozen=True, slots=True)
 class BulkOutcome:
     done: list[Memory]
     left: list[TickedProposal]
+
+    @property
+    def reasons(self) -> str:
+        """Why proposals stay as they were, with the number of each reason, the most frequent first."""
+        counts = Counter(each.why_not.removesuffix(".") for each in self.left)
+        return "; ".join(f"{count} ({reason})" for reason, count in counts.most_common())
 
 
 def decide_many(read: Mapping[UUID, str], *, by: User, verb: str, **said: Any) -> BulkOutcome:

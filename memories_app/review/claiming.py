@@ -9,12 +9,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from memories_app.models import Memory, Review
-from memories_app.services.refusals import Overtaken
+from memories_app.services.refusals import MemoryActionRefused, Overtaken
 
 LEASE = timedelta(minutes=10)
 
@@ -27,6 +28,12 @@ class ClaimedByOther(Overtaken):
         assert memory.claimed_until is not None
         until = f"{memory.claimed_until:%H:%M}"
         super().__init__(memory, f"{name_of(self.winner)} has claimed this proposal, until {until} UTC at the latest.")
+
+
+class NotReadYet(MemoryActionRefused):
+    """The proposal was opened a moment ago: a held key or a double click would decide what nobody has read."""
+
+    sentence = "This proposal was on screen only for a moment. Nothing was decided; read it, then decide."
 
 
 class ReviewAlreadyDecided(Overtaken):
@@ -66,6 +73,16 @@ def claim(memory: Memory, *, by: User) -> Memory:
     release_others(by=by, but=memory)
     memory.claimed_by = by
     return memory
+
+
+def refuse_unread(memory: Memory, *, by: User) -> None:
+    """Raises NotReadYet if this reviewer opened the proposal less than REVIEW_AFTER ago. One query.
+
+    A claim begins when the page is opened, so its end tells when that was.
+    """
+    at_least = Now() + LEASE - settings.REVIEW_AFTER
+    if Memory.objects.filter(pk=memory.pk, claimed_by=by, claimed_until__gt=at_least).exists():
+        raise NotReadYet(memory)
 
 
 def release(memory: Memory, *, by: User) -> None:

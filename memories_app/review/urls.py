@@ -6,6 +6,7 @@ app_name = "reviews"
 urlpatterns = [
     path("", queue.review_queue, name="list"),
     path("decide/", decisions.decide_about_many, name="decide"),
+    path("mine/", queue.my_decisions, name="mine"),
     path("views/", queue.save_view, name="view-save"),
     path("views/<uuid:view_id>/delete/", queue.delete_view, name="view-delete"),
     path("rules/", rules.rule_list, name="rules"),

@@ -128,8 +128,16 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
         return count_up_to(self, cap)
 
     def awaiting_patterns(self, store: SessionStore, version: int) -> SessionRecordQuerySet:
-        """Sessions of a store without a subject to which its current patterns were not applied yet, in no order."""
-        return self.on_record().without_subject().filter(store=store, subject_source="", patterns_tried__lt=version)
+        """Sessions of a store without a subject or a ticket, to which its current patterns were not applied yet, in no
+        order.
+        """
+        missing = self.subject_to_find_q() | Q(ticket="")
+        return self.on_record().filter(missing, store=store, patterns_tried__lt=version)
+
+    @staticmethod
+    def subject_to_find_q() -> Q:
+        """Condition of sessions whose subject a pattern may find: nobody registered, attached or detached one."""
+        return Q(subject__isnull=True, subject_source="")
 
     def awaiting_inspection(self) -> SessionRecordQuerySet:
         """Sessions written since they were last inspected, the longest waiting first."""

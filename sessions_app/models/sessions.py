@@ -111,8 +111,8 @@ class SessionRecord(models.Model):
             models.Index(
                 "store",
                 "patterns_tried",
-                condition=Q(subject__isnull=True, subject_source="", erased_at__isnull=True),
-                name="record_awaiting_patterns",
+                condition=Q(erased_at__isnull=True) & (Q(subject__isnull=True, subject_source="") | Q(ticket="")),
+                name="record_patterns_to_try",
             ),
             models.Index("session_id", condition=Q(is_forgotten=True), name="record_forgotten"),
             models.Index(

@@ -14,6 +14,9 @@ LEAST_CHARACTERS = 3
 CANDIDATES = 1_000
 """Most keys that are compared for the closest, if half of all keys contain the text."""
 
+NEWEST = 100_000
+"""Sessions in which any part of the id is looked for."""
+
 PREFIX_CHARACTERS = 200
 """Characters covered by the index on session ids."""
 
@@ -49,6 +52,21 @@ def tickets_like(text: str) -> QuerySet[SessionRecord, str]:
         .values_list("ticket", flat=True)
         .distinct()
     )
+
+
+def sessions_like(text: str, *, at_most: int) -> list[SessionRecord]:
+    """Sessions whose id begins with a text, and then those that contain it, regardless of case, each newest first.
+
+    Beginnings are found among all sessions. Other parts are looked for in the newest NEWEST sessions: an index for them
+    would be written at each write of an agent.
+    """
+    found = list(sessions_beginning(text)[:at_most])
+    if len(text) < LEAST_CHARACTERS or len(found) == at_most:
+        return found
+    newest = SessionRecord.objects.on_record().newest_first().values("pk")[:NEWEST]
+    containing = SessionRecord.objects.filter(pk__in=newest, session_id__icontains=text)
+    others = containing.exclude(pk__in=[record.pk for record in found]).newest_first().with_names()
+    return [*found, *others[: at_most - len(found)]]
 
 
 def sessions_beginning(text: str) -> SessionRecordQuerySet:

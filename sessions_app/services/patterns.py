@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
@@ -152,11 +153,12 @@ def number(patterns: Sequence[SessionIdPattern]) -> None:
 
 
 def apply_patterns(store: SessionStore, *, limit: int = 5_000) -> int:
-    """Finds the subjects of sessions that have none; returns how many sessions got one.
+    """Finds the subjects and tickets of sessions that lack one; returns how many sessions got a subject.
 
-    Each session is tried once, and again after the patterns changed: so with nothing new this costs two small
-    queries, however many sessions stay without a subject. At most about `limit` sessions at a time. Subjects that the
-    client registered or an operator set are never changed.
+    Whoever registered the rest: an agent may know the subject, and the pattern the ticket. Each session is tried once,
+    and again after the patterns changed: so with nothing new this costs two small queries, however many sessions stay
+    without a subject. At most about `limit` sessions at a time. Subjects that the client registered or an operator set
+    are never changed.
     """
     version, rules = rules_of(store)
     if not rules:
@@ -197,7 +199,8 @@ def apply_to_batch(
     # Subjects are made before any registry row is locked: their unique ids make others wait.
     for record in sorted(batch, key=lambda record: record.session_id):
         match, kind = first_match(record.session_id, rules) or (PatternMatch(), SubjectKind.USER)
-        decisions.append((record, match, subject_of(match, kind)))
+        lacks_subject = record.subject_id is None and not record.subject_source
+        decisions.append((record, match, subject_of(match, kind) if lacks_subject else None))
     with transaction.atomic():
         return sum(write_down(store, version, *decision) for decision in decisions)
 
@@ -213,24 +216,24 @@ def subject_of(match: PatternMatch, kind: SubjectKind) -> Subject | None:
 def write_down(
     store: SessionStore, version: int, record: SessionRecord, match: PatternMatch, subject: Subject | None
 ) -> bool:
-    """Records that a session was tried and the result, unless it got a subject meanwhile.
+    """Records that a session was tried and the result; what it got meanwhile stays.
 
     Returns whether it has a subject from this pattern.
     """
-    row = SessionRecord.objects.awaiting_patterns(store, version).filter(session_id=record.session_id)
-    found = {"subject": subject, "subject_source": SubjectSource.PATTERN} if subject else {}
+    rows = SessionRecord.objects.awaiting_patterns(store, version).filter(session_id=record.session_id)
     tried = {
         "patterns_tried": version,
         "ticket": unless_set("ticket", match.ticket),
         "agent": unless_set("agent", match.agent),
     }
-    try:
-        with erasure_explained(), transaction.atomic():
-            return bool(row.update(**tried, **found) and subject)
-    except SubjectWasErased:
-        # A moment ago.
-        row.update(**tried)
-        return False
+    has_subject = False
+    if subject:
+        without = rows.filter(SessionRecord.objects.all().subject_to_find_q())
+        # A subject that was erased a moment ago gets no session.
+        with suppress(SubjectWasErased), erasure_explained(), transaction.atomic():
+            has_subject = bool(without.update(**tried, subject=subject, subject_source=SubjectSource.PATTERN))
+    rows.update(**tried)
+    return has_subject
 
 
 def unless_set(column: str, value: str) -> Case:

@@ -1,15 +1,16 @@
 """Search of the top bar: subjects, tickets and sessions by a part of their id, and messages by their words.
 
 The text is sent by POST and shown in the page, but it is in no address, title, log or Referer: these contain the random
-id of a TextSearch. A single match is listed and not opened at once: the words may occur elsewhere, too, and the back
-button would not leave a page that redirects.
+id of a TextSearch. What looks like an id and names one subject, ticket or session opens it at once.
 """
 
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
+from django.contrib import messages
 from django.db.models import prefetch_related_objects
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
@@ -20,8 +21,9 @@ from memadmin.web.pages import operator_page
 from memadmin.web.paging import BadCursor
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
+from sessions_app.listing import with_previews
 from sessions_app.models import SessionRecord, TextSearch
-from sessions_app.search.identifiers import LEAST_CHARACTERS, aliases_like, sessions_beginning, tickets_like
+from sessions_app.search.identifiers import LEAST_CHARACTERS, NEWEST, aliases_like, sessions_like, tickets_like
 from sessions_app.search.remembered import SearchGone, remember_search, search_for
 from sessions_app.search.sessions import matching_sessions
 from sessions_app.search_syntax import Unsearchable
@@ -44,7 +46,11 @@ def search(request: OperatorRequest) -> HttpResponse:
     except Unsearchable as problem:
         return render(request, "sessions/search.html", {"problem": str(problem), "typed": typed[:200]}, status=422)
     if "filters" not in request.POST:
-        return redirect("sessions:search-results", remembered.pk)
+        results = reverse("sessions:search-results", args=[remembered.pk])
+        if only := only_match(request, remembered.text):
+            messages.info(request, "The only ID that matches was opened. Messages were not searched.")
+            return redirect(only)
+        return redirect(results)
     query = QueryDict(request.POST["filters"], mutable=True)
     query["search"] = str(remembered.pk)
     return redirect(f"{reverse('sessions:list')}?{query.urlencode()}")
@@ -97,16 +103,38 @@ def places(request: OperatorRequest, searched: TextSearch) -> dict[str, Any]:
     sees_subjects = request.user.has_perm("sessions_app.view_subject")
     aliases = list(aliases_like(text)[: PLACES_SHOWN + 1]) if sees_subjects else []
     tickets = list(tickets_like(text)[: PLACES_SHOWN + 1])
-    sessions = list(sessions_beginning(text)[: PLACES_SHOWN + 1])
+    sessions = sessions_like(text, at_most=PLACES_SHOWN + 1)
     read_audit.places(aliases, sessions, tickets)
+    listed = with_previews(sessions[:PLACES_SHOWN], reader=request.user)
     return {
         "aliases": aliases,
         "tickets": tickets,
-        "sessions": sessions,
+        "sessions": listed,
+        "has_more": max(len(aliases), len(tickets), len(sessions)) > PLACES_SHOWN,
+        "newest": NEWEST,
         "shown": PLACES_SHOWN,
         "is_short": len(text) < LEAST_CHARACTERS,
         "least": LEAST_CHARACTERS,
     }
+
+
+def only_match(request: OperatorRequest, text: str) -> str:
+    """Address of the one subject, ticket or session that a text names; empty if it names several or is no id.
+
+    A ticket with one session is that session. Four queries at most.
+    """
+    if not any(character.isdigit() for character in text) or any(character.isspace() for character in text):
+        return ""
+    aliases = list(aliases_like(text)[:2]) if request.user.has_perm("sessions_app.view_subject") else []
+    tickets = list(tickets_like(text)[:2])
+    sessions = sessions_like(text, at_most=2)
+    of_ticket = list(SessionRecord.objects.on_record().filter(ticket=tickets[0])[:2]) if len(tickets) == 1 else []
+    found = {alias.subject.get_absolute_url() for alias in aliases} | {each.get_absolute_url() for each in sessions}
+    if len(of_ticket) == 1:
+        found.add(of_ticket[0].get_absolute_url())
+    elif tickets:
+        found |= {f"{reverse('sessions:list')}?{urlencode({'ticket': ticket})}" for ticket in tickets}
+    return found.pop() if len(found) == 1 else ""
 
 
 def gone(request: OperatorRequest, problem: SearchGone) -> HttpResponse:

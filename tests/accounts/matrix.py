@@ -257,6 +257,7 @@ MATRIX: dict[str, Rule] = {
     "sessions:pattern-delete": verb(ADMINISTRATORS),
     # Reviews
     "reviews:list": page(REVIEWERS),
+    "reviews:mine": page(REVIEWERS),
     "reviews:review": page(REVIEWERS),
     "reviews:recall": form(REVIEWERS),
     "reviews:decide": verb(REVIEWERS),

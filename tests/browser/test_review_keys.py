@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from django.contrib.auth.models import User
 from django.urls import reverse
@@ -211,3 +211,23 @@ def test_what_cannot_be_decided_now_can_be_looked_at(transactional_db: None, sig
     look(f"{reverse('reviews:review', args=[sample.pk])}?show=sampled")
     look(reverse("reviews:rules"))
     look(reverse("reviews:rule", args=[ApprovalRule.objects.get().pk]))
+
+
+def test_a_held_key_decides_about_one_proposal(
+    transactional_db: None, page: Page, sign_in: SignIn, settings: Any
+) -> None:
+    settings.REVIEW_AFTER = timedelta(milliseconds=1)
+    first, second = waiting("Drinks tea."), waiting("Wants a window seat.")
+    sign_in("reviewer")
+    heading = open_review(page, first)
+    decisions: list[str] = []
+    page.on("request", lambda request: decisions.append(request.url) if request.method == "POST" else None)
+    page.keyboard.down("a")
+    expect(heading).to_have_text(second.statement)
+    # A further `down` of a key that is not released is a repetition, as the system sends them.
+    page.keyboard.down("a")
+    page.keyboard.up("a")
+    page.keyboard.press("r")
+    expect(page.get_by_label("Wrong or misunderstood")).to_be_focused()
+    assert [url for url in decisions if url.partition("?")[0].endswith("/approve/")] == decisions[:1]
+    assert (status_of(first), status_of(second)) == ("approved", "proposed")

@@ -311,3 +311,22 @@ def test_an_erasure_deletes_the_copies_of_the_person(ada: Subject, officer: User
     assert begun.run.is_finished
     identity = ErasureStep.objects.get(request=erasure, name="identity")
     assert step.position < identity.position
+
+
+def test_a_copy_that_cannot_be_deleted_stops_no_other(
+    ada: Subject, officer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = built_copy(ada, by=officer), built_copy(make_subject("bob-1"), by=officer)
+    AccessCopy.objects.update(expires_at=now() - timedelta(seconds=1))
+    delete_all = files.delete_all
+
+    def refused_once(copy: AccessCopy) -> None:
+        if copy.pk == first.pk:
+            raise PermissionError
+        delete_all(copy)
+
+    monkeypatch.setattr(files, "delete_all", refused_once)
+    assert deleting.delete_expired() == 1
+    assert AccessCopy.objects.get(state=AccessCopy.State.READY) == first
+    monkeypatch.undo()
+    assert deleting.delete_expired() == 1

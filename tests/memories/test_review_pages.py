@@ -17,6 +17,7 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
+from memories_app import audit_events
 from memories_app.learning.proposing import ProposedQuote
 from memories_app.models import Memory, Review, SavedView
 from memories_app.pages.word_diff import changes
@@ -255,6 +256,42 @@ class TestDeciding:
         first.refresh_from_db()
         assert first.status == Memory.Status.PROPOSED
 
+    def test_what_was_on_screen_only_for_a_moment_is_not_decided(self, desk: Client, settings: Any) -> None:
+        settings.REVIEW_AFTER = timedelta(milliseconds=700)
+        memory = waiting()
+        desk.get(page_of(memory))
+        for verb, said in (("approve", {}), ("reject", {"reason": "wrong"}), ("snooze", {"length": "day"})):
+            answer = desk.post(page_of(memory, verb), read(memory, **said))
+            assert answer.status_code == 422
+            assert "on screen only for a moment" in answer.text
+        memory.refresh_from_db()
+        assert memory.is_awaiting
+        # As if it was opened a second ago.
+        Memory.objects.filter(pk=memory.pk).update(claimed_until=F("claimed_until") - timedelta(seconds=1))
+        assert desk.post(page_of(memory, "approve"), read(memory)).status_code == 302
+
+    def test_a_held_key_decides_about_one(self, desk: Client, settings: Any) -> None:
+        settings.REVIEW_AFTER = timedelta(minutes=1)
+        first, second, third = (old(waiting(), hours) for hours in (3, 2, 1))
+        answer = desk.post(page_of(first, "approve"), read(first), follow=True)
+        for memory in (second, third, second):
+            answer = desk.post(page_of(memory, "approve"), read(memory), follow=True)
+        assert set(Memory.objects.awaiting_review()) <= {second, third}
+        assert Memory.objects.get(pk=second.pk).is_awaiting
+        assert answer.status_code == 422
+
+    def test_the_last_decisions_are_listed_with_undo_where_it_is_possible(self, desk: Client) -> None:
+        recent, earlier = waiting("Prefers tea"), waiting("Prefers coffee")
+        for memory in (earlier, recent):
+            answer = desk.post(page_of(memory, "approve"), read(memory), follow=True)
+        assert "Approved: “Prefers tea”" in answer.text
+        Review.objects.filter(memory=earlier).update(decided_at=now() - timedelta(minutes=2))
+        page = desk.get(reverse("reviews:mine"))
+        assert page.text.index("Prefers tea") < page.text.index("Prefers coffee")
+        assert page_of(recent, "undo") in page.text
+        assert page_of(earlier, "undo") not in page.text
+        assert AuditEvent.objects.filter(type=audit_events.MEMORIES_LISTED.name).exists()
+
     def test_the_last_one_leads_to_the_empty_queue(self, desk: Client) -> None:
         memory = waiting()
         answer = desk.post(page_of(memory, "reject"), read(memory, reason="wrong"), follow=True)
@@ -366,6 +403,17 @@ class TestMany:
         assert not Review.objects.exists()
         desk.post(reverse("reviews:decide"), ticked | {"confirmed": "yes"})
         assert Review.objects.get().memory == plain
+
+    def test_a_lost_race_says_who_decided(self, desk: Client) -> None:
+        grace = a_reviewer("grace")
+        lost, other, mine = waiting(), waiting(), waiting()
+        ticked = {"memory": [f"{each.pk}:{each.content_hash}" for each in (lost, other, mine)]}
+        for memory in (lost, other):
+            decisions.approve_memory(
+                memory, by=grace, content_hash=memory.content_hash, base_version=memory.base_version
+            )
+        answer = desk.post(reverse("reviews:decide"), {"verb": "approve", "confirmed": "yes", **ticked}, follow=True)
+        assert "1 of 3 proposals approved. Not changed: 2 (grace already approved it)." in answer.text
 
     @pytest.mark.parametrize("sent", [{}, {"memory": "x"}, {"memory": f"{'0' * 32}:x"}, {"verb": "reject"}])
     def test_nonsense_is_refused_in_words(self, desk: Client, sent: dict[str, str]) -> None:

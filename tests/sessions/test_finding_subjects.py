@@ -46,6 +46,26 @@ def test_a_new_session_gets_subject_and_ticket(store: SessionStore, admin: User)
     assert (record.ticket, record.subject_source) == ("T-90417", "pattern")
 
 
+def test_a_ticket_is_found_whoever_registered_the_subject(store: SessionStore, admin: User) -> None:
+    add(store, "support", SUPPORT, admin)
+    registered = make_subject("cust_48213")
+    make_session("customer_cust_48213:ticket_T-90460", subject=registered, subject_source="client")
+    assert patterns.apply_patterns(store) == 0
+    record = SessionRecord.objects.get()
+    assert (record.ticket, record.subject, record.subject_source) == ("T-90460", registered, "client")
+    assert Subject.objects.count() == 1
+    with CaptureQueriesContext(connection) as queries:
+        patterns.apply_patterns(store)
+    assert not [query for query in queries if query["sql"].startswith("UPDATE")], "it was tried"
+
+
+def test_no_subject_is_made_for_a_session_that_has_another(store: SessionStore, admin: User) -> None:
+    add(store, "support", SUPPORT, admin)
+    make_session("customer_1:ticket_2", subject=make_subject("someone"), subject_source="client")
+    patterns.apply_patterns(store)
+    assert Subject.objects.count() == 1
+
+
 def test_sessions_of_one_customer_share_the_subject(store: SessionStore, admin: User) -> None:
     add(store, "support", SUPPORT, admin)
     for ticket in range(3):
@@ -84,9 +104,9 @@ def test_what_others_decided_is_not_overridden(store: SessionStore, admin: User)
     assert patterns.apply_patterns(store) == 1
     kept = SessionRecord.objects.order_by("session_id").values_list("subject__aliases__key", "ticket", "agent")
     assert list(kept) == [
-        ("cust_9", "", ""),
-        ("cust_9", "", ""),
-        (None, "", ""),
+        ("cust_9", "1", "bot"),
+        ("cust_9", "2", "bot"),
+        (None, "3", "bot"),
         ("1", "T-1", "Refunds"),
         (None, "", ""),
     ]

@@ -22,7 +22,7 @@ from memories_app.pages import access, read_audit
 from memories_app.pages.forms import ReadForm
 from memories_app.review import decisions
 from memories_app.review.bulk_decisions import chosen, decide_many
-from memories_app.review.claiming import release
+from memories_app.review.claiming import refuse_unread, release
 from memories_app.review.forms import EditForm, ManyForm, MergeForm, RejectForm, SnoozeForm
 from memories_app.review.proposal_expiry import reopen_proposal
 from memories_app.review.queue import QueueFilter, next_to_decide, rows_of
@@ -157,7 +157,9 @@ def decide_about_many(request: OperatorRequest) -> HttpResponse:
     outcome = decide_many(form.read, by=request.user, verb=verb, **form.said)
     done, left = len(outcome.done), len(outcome.left)
     said = f"{done} of {done + left} proposal{pluralize(done + left)} {DONE[verb]}."
-    (messages.warning if left else messages.success)(request, said + (" The others were not changed." if left else ""))
+    (messages.warning if left else messages.success)(
+        request, said + (f" Not changed: {outcome.reasons}." if left else "")
+    )
     return redirect(back)
 
 
@@ -175,6 +177,7 @@ def decided(
         edit_form = form if isinstance(form, EditForm) else None
         return refused(request, memory, MemoryActionRefused(memory, " ".join(sentences(form))), edit_form)
     try:
+        refuse_unread(memory, by=request.user)
         memory = decide(memory)
     except MemoryActionRefused as problem:
         return refused(request, memory, problem, form if isinstance(form, EditForm) else None)

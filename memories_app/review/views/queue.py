@@ -39,11 +39,13 @@ from memories_app.review.recall_change import recall_change
 from memories_app.review.rules import samples_to_see
 from memories_app.review.undoing import UNDO_WITHIN
 from memories_app.services.refusals import MemoryActionRefused, Overtaken
+from sessions_app.masking import Masker
 
 READ, REVIEW = "memories_app.read_memory", "memories_app.review_memory"
 
 PROPOSALS = ListPage("memories/reviews.html", salt="reviews")
 MOST_VIEWS = 20
+MOST_DECISIONS = 50
 
 
 @operator_page(REVIEW)
@@ -144,13 +146,15 @@ def may_approve(memory: Memory, shown: ReviewContext, request: OperatorRequest) 
 
 def queue_context(request: OperatorRequest, filters: QueueFilter) -> dict[str, Any]:
     """Context of the head of the queue, for all of its pages."""
+    last = undoable(request)
     return {
         "filters": filters,
         "query": filters.query_string(),
         "queue_status": queue_status(),
         "views": SavedView.objects.filter(owner=request.user)[:MOST_VIEWS],
         "view_form": ViewForm(),
-        "undoable": undoable(request),
+        "undoable": last,
+        "undoable_words": Masker().text(last.memory.statement) if last else "",
         "just_snoozed": just_snoozed(request),
     }
 
@@ -173,6 +177,23 @@ def just_snoozed(request: OperatorRequest) -> Memory | None:
         return None
     waiting = Memory.objects.awaiting_review().filter(pk=snoozed, snoozed_until__gt=now())
     return waiting.only("pk", "snoozed_until").first()
+
+
+@operator_page(REVIEW)
+def my_decisions(request: OperatorRequest) -> HttpResponse:
+    """The last decisions of this person, with a button to undo those that still can be."""
+    mine = Review.objects.filter(reviewer=request.user).select_related("memory").order_by("-decided_at", "-pk")
+    reviews = list(mine[:MOST_DECISIONS])
+    read_audit.listed([review.memory for review in reviews])
+    masker, newest = Masker(), set[UUID]()
+    rows = []
+    for review in reviews:
+        # Only the latest decision about a memory can be undone.
+        is_latest = review.memory_id not in newest
+        newest.add(review.memory_id)
+        may_undo = is_latest and review.undone_at is None and review.decided_at > now() - UNDO_WITHIN
+        rows.append((review, masker.text(review.memory.statement), may_undo))
+    return render(request, "memories/my_decisions.html", {"rows": rows, "undo_within": UNDO_WITHIN})
 
 
 @operator_page(REVIEW, methods="POST")

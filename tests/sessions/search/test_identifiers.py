@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from sessions_app.models import SubjectAlias, SubjectKind
-from sessions_app.search.identifiers import aliases_like, sessions_beginning, tickets_like
+from sessions_app.search.identifiers import aliases_like, sessions_beginning, sessions_like, tickets_like
 from tests.agents import run_sql
 from tests.builders import make_session, make_store, make_subject
 
@@ -63,6 +63,19 @@ def test_a_session_is_found_by_how_its_id_begins() -> None:
     assert found("customer_1:") == [long + "z", long + "y"]
     assert found(long.upper() + "Y") == [long + "y"]
     assert found("customer%") == []
+
+
+def test_a_session_is_found_by_any_part_of_its_id_beginnings_first() -> None:
+    for session_id in ("customer_1:ticket_T-90460", "T-90460 again", "other"):
+        make_session(session_id)
+    make_session("gone T-90460", erased_at="2026-11-21T00:00Z")
+    assert [each.session_id for each in sessions_like("t-90460", at_most=10)] == [
+        "T-90460 again",
+        "customer_1:ticket_T-90460",
+    ]
+    assert len(sessions_like("90460", at_most=1)) == 1
+    assert sessions_like("90", at_most=10) == []
+    assert sessions_like("%", at_most=10) == []
 
 
 @pytest.fixture

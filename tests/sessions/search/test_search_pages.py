@@ -141,9 +141,10 @@ def test_a_quotation_mark_that_is_not_closed_is_explained(store: SessionStore, o
     assert len(page.context["matches"].found) == 1
 
 
-def test_short_texts_find_whole_names(operator: Client) -> None:
+def test_short_texts_find_whole_names(store: SessionStore, operator: Client) -> None:
     make_subject("x7")
     make_subject("x71")
+    make_session("x7-first", store=store)
     page = results(operator, "X7")
     assert "With fewer than 3 characters, only complete IDs" in page.text
     assert [alias.key for alias in page.context["aliases"]] == ["x7"]
@@ -153,12 +154,39 @@ def test_nothing_is_called_so(operator: Client) -> None:
     assert "No subject, ticket or session ID matches" in results(operator, "nobody").text
 
 
-def test_more_than_ten_of_a_kind_ask_for_more_letters(operator: Client) -> None:
+def test_more_than_ten_of_a_kind_ask_for_more_letters(store: SessionStore, operator: Client) -> None:
     for number in range(11):
-        make_session(f"ticket-{number}", ticket=f"T-{number:04}")
+        make_session(f"ticket-{number}", ticket=f"T-{number:04}", store=store)
     page = results(operator, "T-0")
     assert "The 10 closest matches of each kind" in page.text
     assert len(re.findall(r"\?ticket=T-", page.text)) == 10
+
+
+class TestOneMatch:
+    def test_a_ticket_with_one_session_opens_it(self, store: SessionStore, operator: Client) -> None:
+        add_items("customer_cust_48213:ticket_T-90460", "Where is my parcel?")
+        record = SessionRecord.objects.get()
+        SessionRecord.objects.update(ticket="T-90460")
+        for typed in ("90460", "T-90460", "customer_cust_48213"):
+            assert type_into_top_bar(operator, typed).url == record.get_absolute_url()
+        shown = operator.get(record.get_absolute_url(), follow=True)
+        assert "The only ID that matches was opened." in shown.text
+
+    def test_a_ticket_of_several_sessions_shows_their_first_words_dates_and_subjects(
+        self, store: SessionStore, operator: Client
+    ) -> None:
+        subject = make_subject("cust_9")
+        for name in ("one:90461", "two:90461"):
+            add_items(name, f"Question of {name[:3]}")
+        SessionRecord.objects.update(ticket="T-90461", subject=subject)
+        page = results(operator, "90461")
+        assert page.status_code == 200
+        for words in ("Question of one", "Question of two", "cust_9 · T-90461", "just now"):
+            assert words in page.text
+
+    def test_words_open_nothing(self, store: SessionStore, operator: Client) -> None:
+        make_subject("parcel")
+        assert "/search/" in type_into_top_bar(operator, "parcel").url
 
 
 def test_hostile_text_stays_text(store: SessionStore, operator: Client) -> None:
