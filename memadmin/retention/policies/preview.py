@@ -90,11 +90,16 @@ def without(rules: Iterable[Rule], policy: UUID) -> list[Rule]:
 def uncovered_by(rule: Rule, before: Sequence[Rule], after: Sequence[Rule], *, at: datetime | None = None) -> int:
     """Number of rows that policies other than the rule's would take with the rules `after`, more than with `before`.
 
-    A policy that ends, narrows its scope or drops its legal minimum uncovers data for them. Two queries each.
+    A policy that ends, narrows its scope or drops its legal minimum uncovers data for them. Two queries for
+    each of their places.
     """
-    now, then = DueRows(before, at), DueRows(after, at)
+    now, then, target = DueRows(before, at), DueRows(after, at), target_named(rule.target)
     others = [other for other in after if other.target == rule.target and other.policy != rule.policy and other.length]
-    return sum(max(then.due(other).count() - now.due(other).count(), 0) for other in others)
+    return sum(
+        max(target.at_place(then.due(other), place).count() - target.at_place(now.due(other), place).count(), 0)
+        for other in others
+        for place in target.places(other)
+    )
 
 
 def samples(rule: Rule, rules: Sequence[Rule], *, at: datetime | None = None) -> list[Any]:
