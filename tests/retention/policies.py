@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from memadmin.retention.models import PolicyVersion, RetentionPolicy
@@ -48,7 +48,7 @@ def over(version: PolicyVersion, *, by: User) -> PolicyVersion:
 
 def let_grace_pass(version: PolicyVersion) -> PolicyVersion:
     """Its start was just now. The trigger that keeps versions as they are lets nobody else do that."""
-    with connection.cursor() as cursor:
+    with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
         cursor.execute("UPDATE retention_policyversion SET starts_at = now() WHERE id = %s", [version.pk])
         cursor.execute("SET LOCAL session_replication_role = DEFAULT")
