@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
@@ -107,6 +108,18 @@ def test_a_session_is_explained(page: Page, sign_in: SignIn) -> None:
     expect(page.locator("#explanation")).to_contain_text("Everything else: would keep it; group wins over default.")
 
 
+def look_here(page: Page, name: str, folder: Path | None) -> None:
+    """As `look` does, at the page that a form led to."""
+    expect(page.locator("canvas")).to_be_visible()
+    for view in looking.VIEWS:
+        looking.turn_to(page, view)
+        if folder:
+            looking.photograph(page, view, name, folder)
+        looking.assert_no_sideways_scroll(page)
+        looking.assert_buttons_hold_their_words(page)
+        looking.assert_accessible(page)
+
+
 def test_pages_in_all_sizes_and_themes(
     page: Page, look: Look, sign_in: SignIn, pytestconfig: pytest.Config, agent_tables: None
 ) -> None:
@@ -136,15 +149,15 @@ def test_pages_in_all_sizes_and_themes(
     look(closed.policy.get_absolute_url())
     look(ending.policy.get_absolute_url())
     look("/retention/new/")
-    page.goto(f"{closed.policy.get_absolute_url()}")
-    page.get_by_role("button", name="Count again now").press("Enter")
-    expect(page.locator("canvas")).to_be_visible()
     folder = pytestconfig.getoption("--look", None)
-    for view in looking.VIEWS:
-        looking.turn_to(page, view)
-        if folder:
-            looking.photograph(page, view, "retention-simulator", folder)
-        looking.assert_no_sideways_scroll(page)
-        looking.assert_accessible(page)
+    page.goto(closed.policy.get_absolute_url())
+    page.get_by_role("button", name="Count again now").press("Enter")
+    look_here(page, "retention-counted-again", folder)
+    page.goto("/retention/new/")
+    page.get_by_label("Name").fill("Everything")
+    page.locator("[name=session_pattern]").fill("*")
+    page.get_by_label("After", exact=True).fill("100")
+    page.get_by_role("button", name="Simulate").press("Enter")
+    look_here(page, "retention-simulated", folder)
     kiosk = PolicyVersion.objects.get(policy__name="Kiosk chats")
     look(f"{kiosk.policy.get_absolute_url()}end/")

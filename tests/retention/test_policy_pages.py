@@ -166,33 +166,36 @@ class TestForm:
             ({"name": ""}, "A policy needs a name."),
             ({"name": "Everything else"}, "There is a policy with this name already."),
             ({"name": "a\0b"}, "Null characters are not allowed."),
-            ({"name": "x" * 81}, "at most 80 characters"),
-            ({"length_count": "0"}, "The shortest length is 1 day"),
-            ({"length_count": "-3"}, "The shortest length is 1 day"),
-            ({"length_count": ""}, "Enter after how long."),
-            ({"length_count": "soon"}, "Enter a whole number."),
-            ({"length_count": "9" * 5000}, "Enter a whole number."),
-            ({"length_count": "10000", "length_unit": "years"}, "The longest length is 100 years."),
-            ({"length_count": "9" * 30}, "The longest length is 36,600 days."),
-            ({"length_unit": ""}, "Choose days, months or years."),
-            ({"length_unit": "eons"}, "A length is in days, months or years."),
+            ({"name": "x" * 81}, "The name has more than 80 characters."),
+            ({"length_count": "0"}, "The length is between 1 and 36,600 days."),
+            ({"length_count": "-3"}, "The length is a number of days, months or years"),
+            ({"length_count": ""}, "A policy that takes something needs a length"),
+            ({"length_count": "soon"}, "The length is a number of days, months or years"),
+            ({"length_count": "9" * 5000}, "The length is between 1 and 36,600 days."),
+            ({"length_count": "10000", "length_unit": "years"}, "The length is between 1 and 100 years."),
+            ({"length_unit": ""}, "The length is a number of days, months or years"),
+            ({"length_unit": "eons"}, "The length is a number of days, months or years"),
             ({"minimum_count": "6", "minimum_unit": "years"}, "A legal minimum needs its reference"),
-            ({"minimum_reference": "§ 147 AO"}, "Enter how long the legal minimum is"),
-            ({"minimum_count": "0", "minimum_unit": "years", "minimum_reference": "x"}, "The shortest length is 1 day"),
-            ({"target": "diaries"}, "There is no such kind of data."),
-            ({"action": "redact"}, "This action does not exist for sessions: choose delete or keep."),
-            ({"action": ""}, "Choose what happens then."),
-            ({"clock": "written"}, "Sessions have no such clock."),
-            ({"clock": ""}, "Choose a clock."),
-            ({"store": "no-such"}, "There is no store with this name."),
+            ({"minimum_reference": "§ 147 AO"}, "There is a reference of a legal minimum, and no legal minimum."),
+            (
+                {"minimum_count": "0", "minimum_unit": "years", "minimum_reference": "x"},
+                "The legal minimum is between 1 and 100 years.",
+            ),
+            ({"target": "diaries"}, "There is no target"),
+            ({"target": ""}, "A policy needs a target."),
+            ({"action": "redact"}, "Sessions have no action"),
+            ({"action": ""}, "A policy needs an action."),
+            ({"clock": "written"}, "Sessions have no clock"),
+            ({"store": "no-such"}, "There is no store"),
             ({"store": "a\0b"}, "Null characters are not allowed."),
             ({"session_pattern": "a\0*"}, "Null characters are not allowed."),
-            ({"subject_kind": "robot"}, "A subject is a user, project or tenant."),
-            ({"is_encrypted": "maybe"}, "Choose yes, no or any."),
-            ({"kind": "fact"}, "A policy about sessions cannot be narrowed by “Kind”."),
-            ({"target": "memories", "clock": "created", "label": "vip"}, "cannot be narrowed by “Label”."),
-            ({"target": "memories", "clock": "created", "kind": "diary"}, "Memories have no such kind."),
-            ({"target": "audit_details", "clock": "created", "agent": "bot"}, "cannot be narrowed by “Agent”."),
+            ({"subject_kind": "robot"}, "There is no kind of subject"),
+            ({"is_encrypted": "maybe"}, "The encryption is true or false."),
+            ({"kind": "fact"}, "Sessions cannot be narrowed by kind."),
+            ({"target": "memories", "clock": "created", "label": "vip"}, "Memories cannot be narrowed by label."),
+            ({"target": "memories", "clock": "created", "kind": "diary"}, "There is no kind"),
+            ({"target": "audit_details", "clock": "created", "agent": "bot"}, "cannot be narrowed by agent."),
+            ({"note": "x" * 501}, "The note has more than 500 characters."),
             ({"reason": "x" * 501}, "at most 500 characters"),
         ],
     )
@@ -200,7 +203,7 @@ class TestForm:
         answer = first.post(NEW, values(**{"note": "keep this note", **changed}))
         assert answer.status_code == 422
         assert sentence in words(answer)
-        assert "keep this note" in text(answer)
+        assert "keep this note" in text(answer) or "note" in changed
         assert RetentionPolicy.objects.count() == 1
         assert not AuditEvent.objects.filter(type="retention.previewed").exists()
 
@@ -352,7 +355,10 @@ class TestChange:
         address = f"{RetentionPolicy.objects.get(is_default=True).get_absolute_url()}change/"
         assert 'name="agent"' not in text(first.get(address))
         answer = first.post(address, values(agent="bot"))
-        assert (answer.status_code, "The default policy cannot be narrowed" in words(answer)) == (422, True)
+        assert (
+            answer.status_code,
+            "The default policy is about everything and cannot be narrowed." in words(answer),
+        ) == (422, True)
         assert first.post(address, values(target="memories")).status_code == 422
         assert propose(first, address).status_code == 302
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from memadmin.retention.models import PolicyVersion, RetentionPolicy
-from memadmin.retention.policies.comparing import LABELS, words
-from memadmin.retention.policies.lengths import MOST, Unit
+from memadmin.retention.policies import drafts
+from memadmin.retention.policies.comparing import words
+from memadmin.retention.policies.lengths import Unit
 from memadmin.retention.policies.rules import SCOPE, Action
 from memadmin.retention.targets.base import RetentionTarget, all_targets, target_named
-from sessions_app.models import SessionStore, SubjectKind
+from sessions_app.models import SubjectKind
 
 ANY = ("", "any")
-TEXTS = ("session_pattern", "agent", "label")
-EVERYTHING = "*"
+ANY_ONE = ("", "Any")
 
 
 def text(**attributes: str) -> forms.TextInput:
@@ -46,10 +46,6 @@ def applies(target: RetentionTarget, name: str) -> bool:
     return name in target.conditions and (name not in ("kind", "status") or name in target.choices)
 
 
-UNITS = [("", ""), *Unit.choices]
-WHOLE_NUMBER = {"invalid": "Enter a whole number."}
-
-
 class PolicyForm(forms.Form):
     """What a version of a policy says. The target decides which other fields apply, and their choices.
 
@@ -58,56 +54,37 @@ class PolicyForm(forms.Form):
     """
 
     name = forms.CharField(
-        max_length=80,
         widget=text(),
         help_text="For people, such as “Closed tickets”. It does not change later.",
         error_messages={"required": "A policy needs a name."},
     )
-    target = forms.ChoiceField(
-        label="What",
-        widget=select(),
-        error_messages={"invalid_choice": "There is no such kind of data.", "required": "Choose what it is about."},
-    )
-    store = forms.CharField(required=False, max_length=64, widget=select())
+    target = forms.CharField(label="What", required=False, widget=select())
+    store = forms.CharField(required=False, widget=select())
     session_pattern = forms.CharField(
         label="Session ID",
         required=False,
-        max_length=300,
         widget=text(),
         help_text="* stands for any text: ticket_*",
     )
-    agent = forms.CharField(required=False, max_length=200, widget=text())
-    label = forms.CharField(required=False, max_length=50, widget=text())
+    agent = forms.CharField(required=False, widget=text())
+    label = forms.CharField(required=False, widget=text())
     subject_kind = forms.CharField(required=False, label="Kind of subject", widget=select())
     is_encrypted = forms.CharField(required=False, label="Encrypted", widget=select())
     kind = forms.CharField(required=False, widget=select())
     status = forms.CharField(required=False, widget=select())
-    action = forms.CharField(label="Then", widget=select(), error_messages={"required": "Choose what happens then."})
-    length_count = forms.IntegerField(label="After", required=False, widget=count(), error_messages=WHOLE_NUMBER)
-    length_unit = forms.ChoiceField(
-        required=False,
-        choices=UNITS,
-        widget=select(**{"aria-label": "Unit of the length"}),
-        error_messages={"invalid_choice": "A length is in days, months or years."},
-    )
-    clock = forms.CharField(label="Counted from", widget=select(), error_messages={"required": "Choose a clock."})
-    minimum_count = forms.IntegerField(
-        label="Legal minimum", required=False, widget=count(), error_messages=WHOLE_NUMBER
-    )
-    minimum_unit = forms.ChoiceField(
-        required=False,
-        choices=UNITS,
-        widget=select(**{"aria-label": "Unit of the legal minimum"}),
-        error_messages={"invalid_choice": "A legal minimum is in days, months or years."},
-    )
+    action = forms.CharField(label="Then", required=False, widget=select())
+    length_count = forms.CharField(label="After", required=False, widget=count())
+    length_unit = forms.CharField(required=False, widget=select(**{"aria-label": "Unit of the length"}))
+    clock = forms.CharField(label="Counted from", required=False, widget=select())
+    minimum_count = forms.CharField(label="Legal minimum", required=False, widget=count())
+    minimum_unit = forms.CharField(required=False, widget=select(**{"aria-label": "Unit of the legal minimum"}))
     minimum_reference = forms.CharField(
         label="Reference of the minimum",
         required=False,
-        max_length=300,
         widget=text(),
         help_text="The law or the contract, such as “§ 147 AO”. Nothing that the policy is about goes before.",
     )
-    note = forms.CharField(required=False, max_length=500, widget=lines())
+    note = forms.CharField(required=False, widget=lines())
     reason = forms.CharField(
         label="Reason of the change",
         max_length=500,
@@ -127,6 +104,8 @@ class PolicyForm(forms.Form):
         self.policy = policy
         self.is_default = policy is not None and policy.is_default
         self.notices: list[str] = []
+        self.content: dict[str, Any] = {}
+        """Columns of the version that are not empty, once the form is valid."""
         if policy is not None:
             del self.fields["name"]
         self.fields["reason"].required = needs_reason
@@ -135,20 +114,19 @@ class PolicyForm(forms.Form):
         self.about = self.chosen_target(targets)
         self.offer("clock", list(self.about.clocks.items()))
         self.offer("action", [(action.value, action.label) for action in (*self.about.actions, Action.KEEP)])
-        self.offer("store", [ANY, *((name, name) for name in store_names())])
+        for name in ("length_unit", "minimum_unit"):
+            self.fields[name].widget.choices = Unit.choices
+        self.fields["store"].widget.choices = [ANY_ONE, *((name, name) for name in sorted(drafts.known_stores()))]
         self.offer("subject_kind", [ANY, *SubjectKind.choices])
         self.offer("is_encrypted", [ANY, ("yes", "yes"), ("no", "no")])
         for name in ("kind", "status"):
             self.offer(name, [ANY, *self.about.choices.get(name, ())])
 
-    def offer(self, name: str, choices: list[tuple[str, str]]) -> None:
-        """Choices of a select. Fields of text have them in their widget alone, to say in a sentence what is wrong."""
-        shown = [(value, capital(str(label))) for value, label in choices]
-        field = self.fields[name]
-        if isinstance(field, forms.ChoiceField):
-            field.choices = shown
-        else:
-            field.widget.choices = shown
+    def offer(self, name: str, choices: Iterable[tuple[Any, Any]]) -> None:
+        """Choices of a select. That the value is one of them is checked in `drafts`, with a sentence."""
+        widget = self.fields[name].widget
+        assert isinstance(widget, forms.Select)
+        widget.choices = [(value, capital(str(label))) for value, label in choices]
 
     def chosen_target(self, targets: list[RetentionTarget]) -> RetentionTarget:
         """The target in the data or the first values; the first one if there is none of that name."""
@@ -162,116 +140,56 @@ class PolicyForm(forms.Form):
     # --- checks -------------------------------------------------------------------------------------------------------
 
     def clean_name(self) -> str:
-        name: str = self.cleaned_data["name"]
+        try:
+            name = drafts.checked_name(self.cleaned_data["name"])
+        except drafts.DraftError as problem:
+            raise forms.ValidationError(str(problem)) from problem
         if RetentionPolicy.objects.filter(name=name).exists():
             raise forms.ValidationError(
                 "There is a policy with this name already. Choose another name, or change that policy."
             )
         return name
 
-    def clean_store(self) -> str:
-        return self.one_of("store", store_names(), "There is no store with this name.")
-
-    def clean_subject_kind(self) -> str:
-        return self.one_of("subject_kind", SubjectKind.values, "A subject is a user, project or tenant.")
-
-    def clean_is_encrypted(self) -> str:
-        return self.one_of("is_encrypted", ["yes", "no"], "Choose yes, no or any.")
-
-    def clean_kind(self) -> str:
-        return self.one_of("kind", [value for value, _ in self.about.choices.get("kind", ())], self.has_no("kind"))
-
-    def clean_status(self) -> str:
-        return self.one_of(
-            "status", [value for value, _ in self.about.choices.get("status", ())], self.has_no("status")
-        )
-
-    def clean_clock(self) -> str:
-        return self.one_of("clock", self.about.clocks, self.has_no("clock"))
-
-    def clean_action(self) -> str:
-        offered = [action.value for action in (*self.about.actions, Action.KEEP)]
-        names = ", ".join(Action(value).label for value in offered[:-1])
-        return self.one_of(
-            "action", offered, f"This action does not exist for {self.about.title.lower()}: choose {names} or keep."
-        )
-
-    def has_no(self, what: str) -> str:
-        return f"{self.about.title} have no such {what}. Choose one from the list."
-
-    def one_of(self, name: str, offered: Any, otherwise: str) -> str:
-        value: str = self.cleaned_data[name]
-        # What the target has not is said once, in `clean`.
-        if value and value not in offered and (name not in SCOPE or applies(self.about, name)):
-            raise forms.ValidationError(otherwise)
-        return value
-
-    def clean_session_pattern(self) -> str:
-        pattern: str = self.cleaned_data["session_pattern"]
-        if pattern and not pattern.strip(EVERYTHING):
+    def clean(self) -> dict[str, Any]:
+        values = {name: self.cleaned_data.get(name) for name in SENT}
+        pattern = values["session_pattern"]
+        if pattern and not pattern.strip("*"):
             self.notices.append(
                 "The session ID matches every session, so the field is left empty: the policy is not explicit by it."
             )
-            return ""
-        return pattern
-
-    def clean(self) -> dict[str, Any]:
-        values = self.cleaned_data
-        if "target" in values:
-            self.refuse_foreign_scope()
-        self.clean_length()
-        self.clean_minimum()
-        if not self.errors:
+            values["session_pattern"] = ""
+        if values["is_encrypted"] in YES_OR_NO:
+            values["is_encrypted"] = YES_OR_NO[values["is_encrypted"]]
+        values |= {name: self.length_of(name) for name in ("length", "minimum")}
+        if values["action"] == Action.KEEP and values["length"]:
+            self.notices.append("A policy that keeps has no length; it was left out.")
+            values["length"] = ""
+        try:
+            self.content = drafts.content_from(values, stores=drafts.known_stores(), is_default=self.is_default)
+        except drafts.DraftError as problem:
+            for name, sentence in problem.problems.items():
+                self.add_problem(name, sentence)
+        else:
             self.say_what_follows()
-        return values
+        return self.cleaned_data
 
-    def refuse_foreign_scope(self) -> None:
-        for name in SCOPE:
-            if self.cleaned_data.get(name) and (self.is_default or not applies(self.about, name)):
-                whose = "The default policy" if self.is_default else f"A policy about {self.about.title.lower()}"
-                self.add_error(
-                    None, f"{whose} cannot be narrowed by “{LABELS[name]}”. Choose Update fields, and check the others."
-                )
+    def length_of(self, name: str) -> str:
+        """A length as drafts have it: "90 days"; empty without a number."""
+        number = self.cleaned_data.get(f"{name}_count") or ""
+        return f"{number} {self.cleaned_data.get(f'{name}_unit', '')}" if number else ""
 
-    def clean_length(self) -> None:
-        values = self.cleaned_data
-        action, number, unit = (values.get(name) for name in ("action", "length_count", "length_unit"))
-        if action == Action.KEEP:
-            if number is not None and not self.errors:
-                self.notices.append("A policy that keeps has no length; it was left out.")
-            values["length_count"], values["length_unit"] = None, ""
-        elif action and "length_count" not in self.errors:
-            self.check_length("length_count", number, unit, "Enter after how long.")
-
-    def clean_minimum(self) -> None:
-        values = self.cleaned_data
-        number, reference = values.get("minimum_count"), values.get("minimum_reference", "")
-        if "minimum_count" in self.errors:
+    def add_problem(self, name: str, sentence: str) -> None:
+        """Says it at the field, or above all of them if the field is not shown for this target."""
+        field: str | None = {"length": "length_count", "minimum": "minimum_count"}.get(name, name)
+        if field in self.errors:
             return
-        if number is None:
-            if reference:
-                self.add_error("minimum_count", "Enter how long the legal minimum is, or remove its reference.")
-            values["minimum_unit"] = ""
-            return
-        self.check_length("minimum_count", number, values.get("minimum_unit"), "Enter the minimum.")
-        if not reference and "minimum_reference" not in self.errors:
-            self.add_error("minimum_reference", "A legal minimum needs its reference: the law or the contract.")
-
-    def check_length(self, name: str, number: int | None, unit: str | None, missing: str) -> None:
-        if number is None:
-            self.add_error(name, missing)
-        elif number < 1:
-            self.add_error(name, "The shortest length is 1 day: with less, data would go while agents write it.")
-        elif not unit:
-            self.add_error(name, "Choose days, months or years.")
-        elif number > MOST[Unit(unit)]:
-            self.add_error(
-                name, f"The longest length is {MOST[Unit(unit)]:,} {unit}. To keep data for ever, choose keep."
-            )
+        if field in SCOPE and (self.is_default or not applies(self.about, field)):
+            field = None
+        self.add_error(field, sentence)
 
     def say_what_follows(self) -> None:
         """Notices about what is allowed, and perhaps not meant."""
-        version = PolicyVersion(**self.content())
+        version = PolicyVersion(**self.content)
         length, minimum = version.length, version.minimum
         if minimum and length and not length.is_surely_at_least(minimum):
             self.notices.append(
@@ -285,28 +203,20 @@ class PolicyForm(forms.Form):
         if length and not version.scope and not self.is_default:
             self.notices.append(f"This policy is about all {self.about.title.lower()}.")
 
-    # --- results ------------------------------------------------------------------------------------------------------
 
-    def content(self) -> dict[str, Any]:
-        """Columns of the version that are not empty."""
-        values = {name: self.cleaned_data[name] for name in PolicyVersion.CONTENT if name in self.cleaned_data}
-        if values.get("is_encrypted"):
-            values["is_encrypted"] = values["is_encrypted"] == "yes"
-        return {name: value for name, value in values.items() if value not in ("", None)}
+SENT = ("target", *SCOPE, "clock", "action", "minimum_reference", "note")
+YES_OR_NO = {"yes": True, "no": False}
 
 
 def initial_of(version: PolicyVersion) -> dict[str, Any]:
     """First values of the form for a change of a policy."""
     values = {name: getattr(version, name) for name in PolicyVersion.CONTENT if name != "is_end"}
+    values |= {name: values[name] or NEW_POLICY[name] for name in ("length_unit", "minimum_unit")}
     return values | {"is_encrypted": "" if version.is_encrypted is None else words(version.is_encrypted)}
 
 
-NEW_POLICY = {"length_unit": Unit.DAYS, "action": Action.DELETE, "target": "sessions"}
+NEW_POLICY = {"length_unit": Unit.DAYS, "minimum_unit": Unit.YEARS, "action": Action.DELETE, "target": "sessions"}
 """First values of a new policy."""
-
-
-def store_names() -> list[str]:
-    return sorted(SessionStore.objects.filter(attached_at__isnull=False).values_list("name", flat=True))
 
 
 def mark_of(content: Mapping[str, Any], policy: RetentionPolicy | None) -> str:

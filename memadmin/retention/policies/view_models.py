@@ -31,7 +31,7 @@ PHRASES = {
     "label": "labelled “{}”",
     "subject_kind": "of a {}",
     "kind": "of the kind {}",
-    "status": "that are {}",
+    "status": "with the status {}",
 }
 
 

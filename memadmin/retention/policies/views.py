@@ -111,7 +111,7 @@ def form_page(request: OperatorRequest, changed: RetentionPolicy | None, current
     form = PolicyForm(request.POST, policy=changed, needs_reason=step == PROPOSE)
     if not form.is_valid():
         return show_form(request, form, current, status=422)
-    content = form.content()
+    content = form.content
     if step == PROPOSE and is_marked(request.POST.get("previewed", ""), content, changed):
         return propose(request, form, current, content)
     if step == PROPOSE:
