@@ -18,6 +18,7 @@ from django.utils.timezone import now
 from memadmin.accounts.models import RoleRequest
 from memadmin.audit.models import AuditEvent
 from memadmin.erasure.models import BatchLine, RequestBatch, RequestNote, SubjectRequest
+from memadmin.retention.models import PolicyVersion
 from memadmin.runs.models import Run
 from memadmin.web.paging import sign_cursor, sort_keys
 from sessions_app.models import SessionFinding, SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
@@ -27,6 +28,7 @@ from tests.agents import add_items, attach_main_store, run_sql, user, value_of
 from tests.builders import make_subject
 from tests.erasure.builders import make_request
 from tests.people import person, signed_in
+from tests.retention.policies import in_force
 
 FEW, MANY = 10, 200
 """Several pages of each list."""
@@ -35,38 +37,42 @@ LONG = "a-long-one"
 """The session whose timeline grows."""
 
 QUERIES = {
-    "overview": 25,
-    "sessions": 14,
-    "sessions of a subject": 16,
-    "sessions of a ticket": 14,
-    "sessions without a subject": 13,
-    "sessions that say so": 21,
+    "overview": 26,
+    "sessions": 15,
+    "sessions of a subject": 17,
+    "sessions of a ticket": 15,
+    "sessions without a subject": 14,
+    "sessions that say so": 22,
     "newer sessions": 5,
-    "timeline": 16,
-    "timeline at an item": 17,
-    "search in a session": 18,
+    "timeline": 17,
+    "timeline at an item": 18,
+    "search in a session": 19,
     "news of a timeline": 7,
-    "item": 11,
-    "subjects": 10,
-    "subject": 26,
-    "search": 12,
-    "search in messages": 19,
-    "stores": 19,
-    "store": 22,
-    "connect a store": 14,
-    "grants": 11,
-    "role requests": 9,
-    "account": 10,
-    "audit log": 28,
-    "audit log of a subject": 28,
-    "event": 21,
-    "holds": 11,
-    "requests": 11,
-    "request": 18,
-    "data map": 9,
-    "batches": 9,
-    "batch": 16,
-    "broken lines of a batch": 9,
+    "item": 12,
+    "subjects": 11,
+    "subject": 27,
+    "search": 13,
+    "search in messages": 20,
+    "stores": 20,
+    "store": 23,
+    "connect a store": 15,
+    "grants": 12,
+    "role requests": 10,
+    "account": 11,
+    "audit log": 29,
+    "audit log of a subject": 29,
+    "event": 22,
+    "holds": 12,
+    "policies": 13,
+    "session explained": 17,
+    "policy": 11,
+    "new policy": 9,
+    "requests": 12,
+    "request": 19,
+    "data map": 10,
+    "batches": 10,
+    "batch": 17,
+    "broken lines of a batch": 10,
     "raw edits: sessions on record": 5,
     "raw edits: subjects": 5,
     "raw edits: people": 6,
@@ -100,6 +106,8 @@ def grow(first: int, last: int) -> None:
     subject. Of three sessions one is that subject's, one has a subject of its own, and one has none.
     """
     numbers = range(first, last + 1)
+    for number in numbers:
+        in_force(f"policy {number}", days=number)
     run_sql(
         f"""
         INSERT INTO agent_sessions (session_id, created_at, updated_at)
@@ -197,6 +205,10 @@ def addresses() -> Mapping[str, str]:
         "grants": at("accounts:grants"),
         "role requests": at("accounts:roles"),
         "holds": at("retention:holds"),
+        "policies": at("policies:list"),
+        "session explained": at("policies:list", session=long.pk),
+        "policy": at("policies:policy", PolicyVersion.objects.get(policy__name="policy 1").policy_id),
+        "new policy": at("policies:new"),
         "data map": at("data_map:map"),
         "requests": at("erasure:requests"),
         "request": at("erasure:request", SubjectRequest.objects.earliest("number").id),

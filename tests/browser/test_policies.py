@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -132,7 +133,11 @@ def test_pages_in_all_sizes_and_themes(
             make_hold(record, by=officer, reason="Chargeback 2026-5512")
             held = record
     make_hold("dispute", by=officer)
-    minimum = {"minimum_count": 13, "minimum_unit": "months", "minimum_reference": "Scheme rules of the card networks"}
+    minimum: dict[str, Any] = {
+        "minimum_count": 13,
+        "minimum_unit": "months",
+        "minimum_reference": "Scheme rules of the card networks",
+    }
     in_force("Payment disputes", days=None, action="keep", label="dispute", **minimum)
     closed = in_force("Closed tickets", days=365, session_pattern="ticket_*", note="Notice of 1 November")
     in_force("Kiosk chats", days=30, store=make_store("kiosk").name)

@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
-from django.http import HttpResponse
 from django.test import Client
 from django.utils.timezone import now
 
@@ -79,7 +78,7 @@ def values(**changed: str) -> dict[str, str]:
     }
 
 
-def mark_in(response: HttpResponse) -> str:
+def mark_in(response: Any) -> str:
     found = re.search(r'name="previewed" value="(\w+)"', text(response))
     assert found
     return found[1]
@@ -101,7 +100,7 @@ class TestList:
     def test_policies_are_listed_by_strength(self, first: Client, officer: User) -> None:
         in_force("Tenants", days=60, subject_kind="tenant")
         in_force("Kiosk", days=90, store="kiosk")
-        minimum = {"minimum_count": 13, "minimum_unit": "months", "minimum_reference": "Contract 7"}
+        minimum: dict[str, Any] = {"minimum_count": 13, "minimum_unit": "months", "minimum_reference": "Contract 7"}
         in_force("Disputes", days=None, action="keep", label="dispute", **minimum)
         make_hold("dispute", by=officer)
         page = words(first.get(LIST))
@@ -529,7 +528,7 @@ class TestExplanation:
         record = make_session("chat_7", last_activity_at=now() - timedelta(days=40))
         hold = make_hold(record, by=officer)
         in_force("Chats", days=30)
-        minimum = {"minimum_count": 6, "minimum_unit": "years", "minimum_reference": "§ 147 AO"}
+        minimum: dict[str, Any] = {"minimum_count": 6, "minimum_unit": "years", "minimum_reference": "§ 147 AO"}
         in_force("Taxes", days=None, action="keep", **minimum)
         shown = self.explained(first, "chat_7")
         assert f"stays : it is under {hold}" in shown

@@ -59,8 +59,8 @@ def change(version: PolicyVersion, by: User, **columns: Any) -> PolicyVersion:
 
 LENGTH = {"length_count": 90, "length_unit": "days"}
 KEEP = {"action": "keep", "length_count": None, "length_unit": ""}
-MINIMUM = {"minimum_count": 6, "minimum_unit": "years", "minimum_reference": "§ 147 AO"}
-NO_MINIMUM = {"minimum_count": None, "minimum_unit": "", "minimum_reference": ""}
+MINIMUM: dict[str, Any] = {"minimum_count": 6, "minimum_unit": "years", "minimum_reference": "§ 147 AO"}
+NO_MINIMUM: dict[str, Any] = {"minimum_count": None, "minimum_unit": "", "minimum_reference": ""}
 
 
 class TestWhatNeedsASecondPerson:
