@@ -62,7 +62,7 @@ def length_words(rule: Rule) -> str:
 
 
 def minimum_words(rule: Rule) -> str:
-    return str(rule.minimum) if rule.minimum else "none"
+    return f"{rule.minimum}" if rule.minimum else "no minimum"
 
 
 def facts(rule: Rule) -> list[tuple[str, str]]:
@@ -312,6 +312,15 @@ def rivals(draft: Rule, rules: Iterable[Rule]) -> list[Rival]:
     return sorted(found, key=lambda rival: not rival.wins)
 
 
+def then_deciding(ended: Rule, rules: Iterable[Rule]) -> list[Rival]:
+    """Policies that can be about the rows of one that ends, strongest first, with what they say."""
+    return [
+        Rival(rule, f"{rule.level.label}, {length_words(rule) if rule.decides else minimum_words(rule)}.", wins=True)
+        for rule in sorted(rules, key=Rule.order)
+        if rule.policy != ended.policy and rule.target == ended.target and may_meet(ended, rule)
+    ]
+
+
 ONE_VALUE = ("store", "subject_kind", "is_encrypted", "kind", "status")
 """Fields of which a row has exactly one value."""
 
@@ -432,7 +441,7 @@ def simulate(draft: PolicyVersion, rules: Sequence[Rule]) -> Simulation:
         title=draft.policy.name,
         counted=replace(counted, uncovered=uncovered),
         current=previews.preview(old, rules) if old and old.length else None,
-        rivals=rivals(rule, rules),
+        rivals=then_deciding(rule, rules) if draft.is_end else rivals(rule, rules),
         is_end=draft.is_end,
     )
     if draft.is_end or not rule.length:
