@@ -12,6 +12,7 @@ from django.utils.timezone import now
 
 from memadmin.audit.models import AuditDetail
 from memadmin.deploy.roles import Roles
+from memadmin.erasure.models import AccessCopy
 from memadmin.retention.models import PolicyVersion, SweepResult
 from memadmin.retention.policies import services
 from memadmin.retention.targets.base import target_named
@@ -19,7 +20,9 @@ from memadmin.runs.models import Run
 from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Signal
 from sessions_app.models import SessionFinding, SessionRecord
 from tests.agents import add_items, attach_main_store, run_sql, value_of
+from tests.builders import make_subject
 from tests.deploy.connecting import bring_into_force, logged_in_as
+from tests.erasure.copies import built_copy
 from tests.memories.builders import approved as approved_memory
 from tests.people import person
 from tests.retention import policies
@@ -43,6 +46,7 @@ def a_policy_of_each_kind() -> None:
         ("signals", "created", "delete"),
         ("recalls", "created", "delete"),
         ("audit_details", "created", "delete"),
+        ("exports", "created", "delete"),
     ):
         policies.in_force(target, target=target, clock=clock, action=action)
     policies.in_force("re-validate", days=10, target="memories", kind="fact", clock="decided", action="revalidate")
@@ -66,6 +70,8 @@ def test_the_worker_sweeps_what_policies_can_be_about(agent_tables: None, in_for
     run_sql("UPDATE memories_app_recall SET recalled_at = now() - interval '40 days'")
     Memory.objects.filter(pk=gone.pk).update(proposed_at=now() - timedelta(days=40))
     Memory.objects.filter(pk=kept.pk).update(decided_at=now() - timedelta(days=20))
+    copy = built_copy(make_subject("ada"), by=person("compliance"))
+    AccessCopy.objects.update(created_at=now() - timedelta(days=40))
     a_policy_of_each_kind()
     bring_into_force(in_force)
     with logged_in_as(in_force["worker"]):
@@ -79,6 +85,8 @@ def test_the_worker_sweeps_what_policies_can_be_about(agent_tables: None, in_for
     assert SessionRecord.objects.get().session_id == "young"
     assert list(Memory.objects.values_list("statement", "status")) == [("likes tea", "needs_revalidation")]
     assert Evidence.objects.get().quote == ""
+    copy.refresh_from_db()
+    assert (copy.state, bytes(copy.key)) == (AccessCopy.State.DELETED, b"")
     for model in (Signal, Recall, RecalledMemory, SessionFinding):
         assert not model.objects.exists()
 
