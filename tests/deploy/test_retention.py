@@ -15,7 +15,7 @@ from memadmin.deploy.roles import Roles
 from memadmin.erasure.models import AccessCopy
 from memadmin.retention.models import PolicyVersion, SweepResult
 from memadmin.retention.policies import services
-from memadmin.retention.targets.base import target_named
+from memadmin.retention.targets.audit_details import AuditDetailTarget
 from memadmin.runs.models import Run
 from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Signal
 from sessions_app.models import SessionFinding, SessionRecord
@@ -78,7 +78,7 @@ def test_the_worker_sweeps_what_policies_can_be_about(agent_tables: None, in_for
         run = swept()
         details = AuditDetail.objects.filter(pk__in=AuditDetail.objects.values("pk")[:2])
         rule = PolicyVersion.objects.get(target="audit_details").rule()
-        assert target_named("audit_details").take(rule, details) == {"audit_detail": 2}
+        assert AuditDetailTarget().take(rule, details) == {"audit_detail": 2}
     assert run.state == Run.State.COMPLETE, run.reason
     assert {result.state for result in SweepResult.objects.all()} == {"done"}
     assert value_of("SELECT string_agg(DISTINCT session_id, ',') FROM agent_messages") == "young"

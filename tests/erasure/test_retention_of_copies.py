@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -17,7 +18,7 @@ from memadmin.retention.policies.resolution import resolve
 from memadmin.retention.policies.services import rules_in_force
 from memadmin.retention.targets.base import target_named
 from memadmin.runs.models import Run
-from sessions_app.models import Subject
+from sessions_app.models import Subject, SubjectKind
 from tests.builders import make_subject
 from tests.erasure.copies import built_copy, started_copy
 from tests.people import person
@@ -50,7 +51,7 @@ def old_and_young(officer: User) -> tuple[AccessCopy, AccessCopy]:
     return made_days_ago(old, 4), made_days_ago(young, 2)
 
 
-def a_policy(**columns: object) -> None:
+def a_policy(**columns: Any) -> None:
     in_force("Copies", days=3, target="exports", clock="created", **columns)
 
 
@@ -90,7 +91,7 @@ def test_a_copy_that_is_being_built_stays(officer: User) -> None:
 
 def test_a_policy_about_a_kind_of_subject(officer: User) -> None:
     user = made_days_ago(built_copy(make_subject("ada"), by=officer), 4)
-    tenant = made_days_ago(built_copy(make_subject("acme", kind="tenant"), by=officer), 4)
+    tenant = made_days_ago(built_copy(make_subject("acme", kind=SubjectKind.TENANT), by=officer), 4)
     a_policy(subject_kind="tenant")
     swept()
     assert (state_of(user), state_of(tenant)) == (READY, DELETED)

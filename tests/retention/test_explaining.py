@@ -83,7 +83,7 @@ class TestSession:
 
     def test_a_legal_minimum_is_named_with_its_reference(self, record: SessionRecord, officer: User) -> None:
         in_force("Closed tickets", days=90, label="closed")
-        law = {"minimum_unit": "months", "minimum_reference": "card scheme rules"}
+        law: dict[str, Any] = {"minimum_unit": "months", "minimum_reference": "card scheme rules"}
         in_force("Disputes", days=None, action="keep", label="closed", minimum_count=13, **law)
         in_force("Short", days=None, action="keep", minimum_count=1, **law)
         text = of_session(officer, record)
@@ -132,8 +132,8 @@ class TestSession:
         assert of_session(support, record) == "Retention No day is set for the deletion of this session."
 
     def test_says_what_the_sweep_does(self, record: SessionRecord) -> None:
-        for days, columns in ((10, {"label": "closed"}), (5, {"label": "other"}), (40, {})):
-            in_force(days=days, **columns)
+        for days, label in ((10, "closed"), (5, "other"), (40, "")):
+            in_force(days=days, label=label)
         (explained,) = explain_session(record)
         due = DueRows.now()
         (taking,) = [rule for rule in due.rules if due.due(rule).exists()]

@@ -193,7 +193,7 @@ def holds_on_memory(memory: Memory) -> list[int]:
 
 
 @dataclass
-class Totals:
+class RetentionTotals:
     """Numbers of the sessions of a subject, or of its memories, by what happens to them."""
 
     unit: str
@@ -225,7 +225,7 @@ class Totals:
                 self.next_at = resolution.due_at
 
 
-def explain_subject(subject: Subject) -> list[Totals]:
+def explain_subject(subject: Subject) -> list[RetentionTotals]:
     """Numbers of its sessions and its memories, without those of which it has none. Seven queries, however many."""
     ids, rules, at = subject.group_ids(), rules_in_force(), now()
     first_alias = Prefetch("subject__aliases", SubjectAlias.objects.filter(is_primary=True))
@@ -234,7 +234,7 @@ def explain_subject(subject: Subject) -> list[Totals]:
     learned = with_hold(memories, ids).annotate(last_recalled_at=Subquery(LAST_RECALL)).defer("embedding", "words")
     found = []
     for target, rows in ((sessions, records), (memories, learned.order_by("proposed_at", "pk"))):
-        totals = Totals(target.unit, count_up_to(rows, MOST_COUNTED))
+        totals = RetentionTotals(target.unit, count_up_to(rows, MOST_COUNTED))
         for row in rows.select_related("subject").prefetch_related(first_alias)[:MOST_COUNTED]:
             # Which holds they are is on the panel of holds.
             totals.add(resolve(target.facts(row, (1,) if row.is_held else ()), rules), at)
@@ -245,4 +245,5 @@ def explain_subject(subject: Subject) -> list[Totals]:
 def with_hold(target: RetentionTarget, subjects: Sequence[UUID]) -> QuerySet[Any]:
     """Rows of a target about these subjects, each with `is_held`."""
     is_held = ExpressionWrapper(target.held(), output_field=BooleanField())
-    return target.rows().filter(subject__in=subjects).annotate(is_held=is_held)
+    found: QuerySet[Any] = target.rows().filter(subject__in=subjects).annotate(is_held=is_held)
+    return found
