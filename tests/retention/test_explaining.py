@@ -87,7 +87,9 @@ class TestSession:
         in_force("Disputes", days=None, action="keep", label="closed", minimum_count=13, **law)
         in_force("Short", days=None, action="keep", minimum_count=1, **law)
         text = of_session(officer, record)
-        assert "Not earlier because of the legal minimum of Disputes: 13 months after last activity (card" in text
+        sooner = day(record.last_activity_at + timedelta(days=90))
+        assert f"policy Closed tickets, 90 days after last activity ({sooner})." in text
+        assert "Not before, because of the legal minimum of Disputes: 13 months after last activity (card" in text
         assert "Short keeps for 1 month after last activity: card scheme rules" in text
         assert "Another legal minimum ends later." in text
 
