@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -21,7 +22,7 @@ from tests.retention.policies import in_force
 
 pytestmark = pytest.mark.django_db
 
-ALL = {
+ALL: dict[str, Any] = {
     **{"store": "main", "session_pattern": "t-*", "agent": 'the "bot"', "label": "vip\\", "subject_kind": "user"},
     **{"is_encrypted": False, "minimum_count": 13, "minimum_unit": "months", "minimum_reference": "§ 147 AO"},
     "note": "first\nsecond",

@@ -46,7 +46,13 @@ def test_every_field_has_its_column() -> None:
 
 @pytest.mark.django_db
 def test_the_values_of_a_version_make_the_same_version() -> None:
-    columns = {"label": "vip", "minimum_count": 1, "minimum_unit": "years", "minimum_reference": "law", "note": "n"}
+    columns: dict[str, Any] = {
+        "label": "vip",
+        "minimum_count": 1,
+        "minimum_unit": "years",
+        "minimum_reference": "law",
+        "note": "n",
+    }
     version = in_force("VIP", days=1, **columns)
     content = content_from(values_of(version), stores=[])
     assert {name: getattr(version, name) for name in content} == content

@@ -227,7 +227,7 @@ def text_of(name: str, value: Any, *, longest: int | None = None) -> str:
         raise Problem(f"The {word} is a text.")
     text = value.strip().replace("\r\n", "\n")
     if longest is None:
-        longest = PolicyVersion._meta.get_field(name).max_length or 0
+        longest = getattr(PolicyVersion._meta.get_field(name), "max_length", None) or 0
     if len(text) > longest:
         raise Problem(f"The {word} has more than {longest} characters.")
     if any(unicodedata.category(each) in ("Cc", "Cs") and not (each == "\n" and name == "note") for each in text):

@@ -154,8 +154,10 @@ def needs_typing(version: PolicyVersion) -> bool:
     return bool(rows) and rows > share
 
 
-def approve_change(version: PolicyVersion, *, by: User, confirmation: str = "") -> PolicyVersion:
-    """Approves a change as the second person; it takes effect after the grace period.
+def approve_change(
+    version: PolicyVersion, *, by: User, confirmation: str = "", after: timedelta | None = None
+) -> PolicyVersion:
+    """Approves a change as the second person; it takes effect after the grace period, or `after` so long.
 
     Raises ChangeAlreadyDecided, NotConfirmed, and ApprovedByProposer, which is recorded.
     """
@@ -169,7 +171,9 @@ def approve_change(version: PolicyVersion, *, by: User, confirmation: str = "") 
             if needs_typing(version) and confirmation.strip() != version.policy.name:
                 raise NotConfirmed
             audit.record(audit_events.CHANGE_APPROVED, by=by, target=version)
-            return changed(version, approved_by=by, approved_at=Now(), starts_at=Now() + grace())
+            return changed(
+                version, approved_by=by, approved_at=Now(), starts_at=Now() + (grace() if after is None else after)
+            )
     except ApprovedByProposer:
         audit.record(audit_events.CHANGE_DENIED, by=by, target=version, outcome="denied")
         raise

@@ -110,10 +110,13 @@ class AnyMemoryTarget(RowTarget):
         return Q(Held(Value(None), F("subject_id"), Value("{}"))) | Q(Exists(sources))
 
     def facts(self, row: Memory, holds: Sequence[int] = ()) -> Facts:
-        """Three queries at most."""
+        """Three queries at most; fewer where subject and aliases are loaded, and `last_recalled_at` was annotated."""
         decided = row.decided_at or row.proposed_at
-        last = RecalledMemory.objects.filter(memory=row).aggregate(last=Max("recalled_at"))["last"]
-        first = row.subject.aliases.filter(is_primary=True).first() if row.subject else None
+        if hasattr(row, "last_recalled_at"):
+            last = row.last_recalled_at
+        else:
+            last = RecalledMemory.objects.filter(memory=row).aggregate(last=Max("recalled_at"))["last"]
+        first = next((alias for alias in row.subject.aliases.all() if alias.is_primary), None) if row.subject else None
         return Facts(
             target=self.name,
             scope={
