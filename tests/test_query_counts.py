@@ -64,7 +64,7 @@ QUERIES = {
     "event": 22,
     "holds": 12,
     "policies": 13,
-    "session explained": 17,
+    "session explained": 18,
     "policy": 11,
     "new policy": 9,
     "requests": 12,

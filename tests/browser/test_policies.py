@@ -106,7 +106,7 @@ def test_a_session_is_explained(page: Page, sign_in: SignIn) -> None:
     page.goto("/retention/")
     page.get_by_label("Ticket, session ID or UUID").fill("T-90456")
     page.get_by_role("button", name="Explain").press("Enter")
-    expect(page.locator("#explanation")).to_contain_text("Everything else: would keep it; group wins over default.")
+    expect(page.locator("#explanation")).to_contain_text("policy Chats, 30 days after last activity")
 
 
 def look_here(page: Page, name: str, folder: Path | None) -> None:

@@ -14,6 +14,7 @@ from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
 from memadmin.retention.models import PolicyVersion, RetentionPolicy
+from memadmin.retention.policies import access
 from memadmin.retention.policies.services import approve_change, stop_change
 from memadmin.retention.targets.base import RetentionTarget, all_targets
 from sessions_app.models import SessionRecord, SessionStore
@@ -506,17 +507,17 @@ class TestExplanation:
         in_force("Old items", target="items", clock="written", days=5)
         for value in ("chat_7", "T-7", str(record.pk)):
             shown = self.explained(first, value)
-            assert "Kiosk (explicit): 90 days after last activity" in shown
-            assert "Chats : would delete it on" in shown
-            assert "explicit wins over group" in shown
-            assert "Everything else : would keep it; explicit wins over default." in shown
-            assert "Single items of it: Old items" in shown
+            assert "This session will be deleted on" in shown
+            assert "policy Kiosk , 90 days after last activity." in shown
+            assert "Chats deletes 30 days after last activity" in shown
+            assert "Everything else keeps" in shown
+            assert "policy Old items" in shown
 
     @pytest.mark.parametrize(
         ("days", "sentence"),
         [
-            (40, "goes with the next run under Chats"),
-            (10, "goes on"),
+            (40, "This session will be deleted by the next run"),
+            (10, "This session will be deleted on"),
         ],
     )
     def test_the_day_is_named(self, days: int, sentence: str, first: Client) -> None:
@@ -531,13 +532,13 @@ class TestExplanation:
         minimum: dict[str, Any] = {"minimum_count": 6, "minimum_unit": "years", "minimum_reference": "§ 147 AO"}
         in_force("Taxes", days=None, action="keep", **minimum)
         shown = self.explained(first, "chat_7")
-        assert f"stays : it is under {hold}" in shown
-        assert "Without the hold, it would go on" in shown
-        assert "because of the legal minimum of Taxes : 6 years, § 147 AO." in shown
+        assert f"kept by hold {hold}" in shown
+        assert "Without the hold, this session would be deleted on" in shown
+        assert "Not before, because of the legal minimum of Taxes : 6 years after last activity (§ 147 AO)." in shown
 
     def test_without_another_policy_the_default_one_keeps(self, first: Client) -> None:
         make_session("chat_7")
-        assert "stays : Everything else (default) keeps it. No hold covers it." in self.explained(first, "chat_7")
+        assert "Policy Everything else keeps this session." in self.explained(first, "chat_7")
 
     def test_a_ticket_of_several_sessions_gives_a_choice(self, first: Client) -> None:
         records = [make_session(ticket="T-7") for _ in range(2)]
@@ -553,7 +554,7 @@ class TestExplanation:
             answer = first.post(f"{LIST}explain/", {"value": value})
             assert answer.status_code == 422
         for session in (uuid4(), "nonsense", ""):
-            assert "stays" not in words(first.get(f"{LIST}?session={session}"))
+            assert "this session" not in words(first.get(f"{LIST}?session={session}"))
 
     def test_who_may_not_see_sessions_learns_nothing(self) -> None:
         record = make_session("chat_7")
@@ -562,6 +563,7 @@ class TestExplanation:
         client = signed_in(viewer)
         assert client.post(f"{LIST}explain/", {"value": "chat_7"}).status_code == 403
         there, nowhere = (client.get(f"{LIST}?session={pk}") for pk in (record.pk, uuid4()))
+        assert access.sessions_named(viewer, "chat_7") == []
         strip = re.compile(r"[\w-]{40,}|\d\d:\d\d")
         assert strip.sub("", words(there)) == strip.sub("", words(nowhere))
 

@@ -235,7 +235,7 @@ class ReasonForm(forms.Form):
     reason = forms.CharField(max_length=500, widget=lines(), error_messages={"required": "Enter a reason."})
 
 
-class ApprovalForm(forms.Form):
+class PolicyApprovalForm(forms.Form):
     """The name of the policy, typed where so much would go that it is asked for."""
 
     confirmation = forms.CharField(label="Name of the policy", required=False, max_length=80, strip=True, widget=text())

@@ -1,4 +1,4 @@
-"""What the pages of policies show: policies by strength, previews beside those of today, and explanations."""
+"""What the pages of policies show: policies by strength, versions, and previews beside today's."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from django.utils.timezone import now
 from memadmin.retention.models import LegalHold, PolicyVersion, RetentionPolicy
 from memadmin.retention.policies import preview as previews
 from memadmin.retention.policies.comparing import LABELS, Difference, differences, lines
-from memadmin.retention.policies.resolution import Claim, Resolution, resolve
-from memadmin.retention.policies.rules import SCOPE, Action, Level, Rule, matches
+from memadmin.retention.policies.rules import SCOPE, Action, Level, Rule
 from memadmin.retention.sweep.starting import RUN_KIND
 from memadmin.retention.targets.base import PlaceCount, target_named
 from memadmin.retention.targets.due_rows import DueRows
-from memadmin.retention.targets.sessions import LIVE
 from memadmin.runs.models import Run
 from sessions_app.models import SessionRecord
 
@@ -100,7 +98,7 @@ class Rung:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class StrengthLevel:
     """A level of strength with its policies."""
 
     title: str
@@ -116,7 +114,7 @@ LEVELS = {
 }
 
 
-def ladder(in_force: Sequence[PolicyVersion], changes: Sequence[PolicyVersion], first: int = 2) -> list[Stage]:
+def ladder(in_force: Sequence[PolicyVersion], changes: Sequence[PolicyVersion], first: int = 2) -> list[StrengthLevel]:
     """The policies by level, strongest first, with changes that are not in force yet. Ranks begin at `first`."""
     coming = {change.policy_id: change for change in changes}
     minimums: list[Rung] = []
@@ -138,7 +136,7 @@ def ladder(in_force: Sequence[PolicyVersion], changes: Sequence[PolicyVersion], 
     levels = [(LEVELS[level], sorted(rungs, key=lambda rung: rung.sort_key)) for level, rungs in by_level.items()]
     for title, rungs in [("Legal minimum: nothing goes before", minimums), *levels]:
         if rungs:
-            stages.append(Stage(title, rungs, first))
+            stages.append(StrengthLevel(title, rungs, first))
             first += len(rungs)
     return stages
 
@@ -388,6 +386,10 @@ class Simulation:
         return target_named(self.rule.target).unit
 
     @property
+    def current_unit(self) -> str:
+        return target_named(self.current.rule.target).unit if self.current else self.unit
+
+    @property
     def remarks(self) -> str:
         return target_named(self.rule.target).remarks
 
@@ -446,9 +448,12 @@ def simulate(draft: PolicyVersion, rules: Sequence[Rule]) -> Simulation:
     )
     if draft.is_end or not rule.length:
         return simulation
+    simulation = replace(simulation, holds=holds_hit(rule, after) if counted.held else ())
+    if rule.target == "items":
+        # Its rows are sessions that can have such items; which of them do, only their items say.
+        return simulation
     return replace(
         simulation,
-        holds=holds_hit(rule, after) if counted.held else (),
         buckets=previews.histogram(rule, after),
         samples=[sample_of(row) for row in previews.samples(rule, after)],
     )
@@ -468,73 +473,3 @@ def holds_hit(rule: Rule, rules: Sequence[Rule]) -> list[LegalHold]:
     records = [row.pk if isinstance(row, SessionRecord) else getattr(row, "record_id", None) for row in rows]
     subjects = [getattr(row, "subject_id", None) for row in rows]
     return list(LegalHold.objects.covering(list(filter(None, records)), list(filter(None, subjects))))
-
-
-# --- why is this still here -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """What another policy says about the session, and why it does not decide."""
-
-    rule: Rule
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """When a session goes and why, without its content."""
-
-    record: SessionRecord
-    resolution: Resolution
-    holds: Sequence[LegalHold]
-    losers: Sequence[Line]
-    of_items: Sequence[Rule]
-    """Policies that take single items of it."""
-
-    @property
-    def is_due(self) -> bool:
-        return self.resolution.due_at is not None and self.resolution.due_at <= now()
-
-    @property
-    def is_live(self) -> bool:
-        return self.record.last_activity_at > now() - LIVE
-
-    @property
-    def clock(self) -> str:
-        winner = self.resolution.winner
-        return target_named("sessions").clocks[winner.rule.clock] if winner else ""
-
-    @property
-    def counted_from(self) -> datetime | None:
-        winner = self.resolution.winner
-        return target_named("sessions").facts(self.record).clocks[winner.rule.clock] if winner else None
-
-
-def explain(record: SessionRecord, rules: Sequence[Rule]) -> Explanation:
-    """The resolution of one session in the words of its page. One query if its names are loaded."""
-    holds = list(LegalHold.objects.covering([record.pk]))
-    facts = target_named("sessions").facts(record, [hold.number for hold in holds])
-    resolution = resolve(facts, rules)
-    of_items = replace(facts, target="items")
-    return Explanation(
-        record=record,
-        resolution=resolution,
-        holds=holds,
-        losers=[Line(claim.rule, loser_words(claim, resolution)) for claim in resolution.losers],
-        of_items=[rule for rule in rules if rule.length and matches(rule, of_items)],
-    )
-
-
-def loser_words(claim: Claim, resolution: Resolution) -> str:
-    """Why a matching policy does not decide."""
-    on = f" {claim.at.day} {claim.at:%B %Y}" if claim.at else ""
-    if claim.is_minimum:
-        return f"Its legal minimum ends earlier: on{on}."
-    says = f"would {claim.rule.action.label} it on{on}" if claim.at else "would keep it"
-    winner = resolution.winner
-    if winner is None:
-        return f"{says}."
-    if winner.rule.level != claim.rule.level:
-        return f"{says}; {winner.rule.level.label} wins over {claim.rule.level.label}."
-    return f"{says}; on the same level the earlier one wins."

@@ -14,12 +14,12 @@ from memadmin import audit
 from memadmin.retention import audit_events
 from memadmin.retention.holds.forms import uuid_in
 from memadmin.retention.models import LegalHold, PolicyVersion, RetentionPolicy
-from memadmin.retention.policies import access, services, view_models
+from memadmin.retention.policies import access, explaining, services, view_models
 from memadmin.retention.policies.comparing import could_take_more, differences
 from memadmin.retention.policies.forms import (
     NEW_POLICY,
-    ApprovalForm,
     ExplainForm,
+    PolicyApprovalForm,
     PolicyForm,
     ReasonForm,
     initial_of,
@@ -56,7 +56,6 @@ def list_page(
     in_force = list(PolicyVersion.objects.in_force())
     changes = list(PolicyVersion.objects.open().with_names().order_by("proposed_at", "pk"))
     current = {version.policy_id: version for version in in_force}
-    rules = [version.rule() for version in in_force]
     context = {
         "changes": [view_models.PendingChange.of(change, current.get(change.policy_id)) for change in changes],
         "stages": view_models.ladder(in_force, changes),
@@ -65,10 +64,14 @@ def list_page(
         "others": view_models.out_of_force(in_force, changes),
         "runs": view_models.newest_runs(),
         "form": form if request.user.has_perm(access.READ_SESSIONS) else None,
-        "explanation": view_models.explain(found[0], rules) if len(found) == 1 else None,
+        "explanation": explanation_of(found[0]) if len(found) == 1 else None,
         "several": found if len(found) > 1 else (),
     }
     return render(request, "retention/policies.html", context, status=status)
+
+
+def explanation_of(record: SessionRecord) -> dict[str, Any]:
+    return {"record": record, "explained": explaining.explain_session(record), "may_view": True}
 
 
 @operator_page(VIEW, access.READ_SESSIONS, methods="POST")
@@ -238,7 +241,7 @@ def policy_page(
             "unit": view_models.unit_of(change),
             "is_second_person": services.is_second_person(change, user),
             "needs_typing": change.awaits_approval and services.needs_typing(change),
-            "approval_form": ApprovalForm(),
+            "approval_form": PolicyApprovalForm(),
             "stop_form": ReasonForm(),
             "grace": grace_words(),
         }
@@ -258,7 +261,7 @@ def preview_change(request: OperatorRequest, policy_id: UUID, version_number: in
 @recently_authenticated(doing="approve a change of a retention policy")
 def approve_change(request: OperatorRequest, policy_id: UUID, version_number: int) -> HttpResponse:
     version = access.version_for(request.user, policy_id, version_number)
-    form = ApprovalForm(request.POST)
+    form = PolicyApprovalForm(request.POST)
     confirmation = form.cleaned_data["confirmation"] if form.is_valid() else ""
     try:
         services.approve_change(version, by=request.user, confirmation=confirmation)
