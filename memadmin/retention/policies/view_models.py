@@ -68,8 +68,11 @@ def facts(rule: Rule) -> list[tuple[str, str]]:
     target = target_named(rule.target)
     shown = {"target": target.title, "clock": target.clocks.get(rule.clock, rule.clock)}
     said = [(LABELS[name], shown.get(name, value)) for name, value in lines(rule).items()]
-    level = "legal minimum alone" if not rule.decides else rule.level.label
-    return [*said, ("Level", level)]
+    return [*said, ("Level", level_words(rule))]
+
+
+def level_words(rule: Rule) -> str:
+    return rule.level.label if rule.decides else "legal minimum"
 
 
 def unit_of(version: PolicyVersion) -> str:
@@ -313,7 +316,7 @@ def rivals(draft: Rule, rules: Iterable[Rule]) -> list[Rival]:
 def then_deciding(ended: Rule, rules: Iterable[Rule]) -> list[Rival]:
     """Policies that can be about the rows of one that ends, strongest first, with what they say."""
     return [
-        Rival(rule, f"{rule.level.label}, {length_words(rule) if rule.decides else minimum_words(rule)}.", wins=True)
+        Rival(rule, f"{level_words(rule)}, {length_words(rule) if rule.decides else minimum_words(rule)}.", wins=True)
         for rule in sorted(rules, key=Rule.order)
         if rule.policy != ended.policy and rule.target == ended.target and may_meet(ended, rule)
     ]
