@@ -155,6 +155,8 @@ RESCAN_AFTER = timedelta(minutes=environment.positive_integer("MEMADMIN_RESCAN_M
 RETENTION_GRACE = timedelta(hours=environment.positive_integer("MEMADMIN_RETENTION_GRACE_HOURS"))
 RETENTION_WINDOW = timedelta(hours=environment.positive_integer("MEMADMIN_RETENTION_WINDOW_HOURS"))
 RETENTION_HOUR = environment.hour("MEMADMIN_RETENTION_HOUR")
+RETENTION_REPLICA_LAG = timedelta(seconds=environment.whole_number("MEMADMIN_RETENTION_REPLICA_SECONDS"))
+RETENTION_DEAD_ROWS = environment.whole_number("MEMADMIN_RETENTION_DEAD_ROWS")
 BACKUP_DAYS = environment.positive_integer("MEMADMIN_BACKUP_DAYS")
 ACCESS_COPY_FOLDER = DATA_DIR / "access-copies"
 ACCESS_COPY_LIFETIME = timedelta(days=environment.positive_integer("MEMADMIN_ACCESS_COPY_DAYS"))

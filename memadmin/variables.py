@@ -107,6 +107,20 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             "hours",
         ),
         Variable(
+            "MEMADMIN_RETENTION_REPLICA_SECONDS",
+            "A retention run waits while a streaming replica is further behind; 0 for never, for instance where a"
+            " replica is delayed on purpose.",
+            "5",
+            "seconds",
+        ),
+        Variable(
+            "MEMADMIN_RETENTION_DEAD_ROWS",
+            "A retention run vacuums a table, or waits for autovacuum, when it has more dead rows than this and than a"
+            " fifth of its rows; 0 for never.",
+            "1000000",
+            "rows",
+        ),
+        Variable(
             "MEMADMIN_SUPPRESSION_LEDGER",
             "File that lists erasures by keyed digests, outside of the database and of its backups: after a restore"
             " they are repeated by `replay_suppressions`, and before that no page is shown.",

@@ -18,7 +18,7 @@ from django.utils.timezone import now
 from memadmin.accounts.models import RoleRequest
 from memadmin.audit.models import AuditEvent
 from memadmin.erasure.models import BatchLine, RequestBatch, RequestNote, SubjectRequest
-from memadmin.retention.models import PolicyVersion
+from memadmin.retention.models import PolicyVersion, SweepResult, SweptTable
 from memadmin.runs.models import Run
 from memadmin.web.paging import sign_cursor, sort_keys
 from sessions_app.models import SessionFinding, SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
@@ -37,7 +37,7 @@ LONG = "a-long-one"
 """The session whose timeline grows."""
 
 QUERIES = {
-    "overview": 26,
+    "overview": 28,
     "sessions": 15,
     "sessions of a subject": 17,
     "sessions of a ticket": 15,
@@ -63,10 +63,13 @@ QUERIES = {
     "audit log of a subject": 29,
     "event": 22,
     "holds": 12,
-    "policies": 13,
-    "session explained": 18,
+    "policies": 14,
+    "session explained": 19,
     "policy": 11,
     "new policy": 9,
+    "retention runs": 12,
+    "retention run": 11,
+    "tables of retention": 12,
     "requests": 12,
     "request": 19,
     "data map": 10,
@@ -136,6 +139,7 @@ def grow(first: int, last: int) -> None:
     case = SubjectRequest.objects.earliest("number")
     RequestNote.objects.bulk_create(RequestNote(request=case, code="comment", by=by) for _ in numbers)
     grow_batches(numbers, SubjectRequest.objects.filter(subject__in=subjects))
+    grow_sweeps(numbers)
     RoleRequest.objects.bulk_create(
         RoleRequest(person=by, requested_by=by, is_superuser=True, reason="staff") for _ in numbers
     )
@@ -169,6 +173,17 @@ def grow_batches(numbers: Iterable[int], cases: Iterable[SubjectRequest]) -> Non
     BatchLine.objects.bulk_create(
         BatchLine(batch=first, number=number * 2 + 1, problem="unknown") for number in numbers
     )
+
+
+def grow_sweeps(numbers: Iterable[int]) -> None:
+    """Retention runs with a result and a table each, and results of the first one at other places."""
+    version = PolicyVersion.objects.first() or in_force("Chats")
+    for number in numbers:
+        run = Run.objects.create(kind="retention", state="complete", started_at=now(), ended_at=now())
+        SweepResult.objects.create(run=run, version=version, state="done", backlog=number, left={"busy": 1})
+        SweptTable.objects.create(run=run, name="agent_messages", rows=10_000, size_before=1)
+        first = Run.objects.filter(kind="retention").earliest("number")
+        SweepResult.objects.create(run=first, version=version, place=f"store-{number}", state="skipped")
 
 
 def addresses() -> Mapping[str, str]:
@@ -209,6 +224,9 @@ def addresses() -> Mapping[str, str]:
         "session explained": at("policies:list", session=long.pk),
         "policy": at("policies:policy", PolicyVersion.objects.get(policy__name="policy 1").policy_id),
         "new policy": at("policies:new"),
+        "retention runs": at("sweeps:list"),
+        "retention run": at("sweeps:run", Run.objects.filter(kind="retention").earliest("number").pk),
+        "tables of retention": at("sweeps:tables"),
         "data map": at("data_map:map"),
         "requests": at("erasure:requests"),
         "request": at("erasure:request", SubjectRequest.objects.earliest("number").id),

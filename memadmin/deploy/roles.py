@@ -160,7 +160,9 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         # Changes lock the row of their policy.
         "retention_retentionpolicy": CHANGE,
         "retention_policyversion": CHANGE,
+        "retention_sweepalert": READ,
         "retention_sweepresult": READ,
+        "retention_swepttable": READ,
         "retention_unfinishedexpiry": READ,
         # Tombstones: only the worker and the migrator write them.
         "sessions_app_erasedkey": READ,

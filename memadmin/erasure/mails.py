@@ -2,37 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-
-from django.conf import settings
-from django.core.mail import EmailMessage
-
-from memadmin.accounts.notices import addresses_with
+from memadmin.accounts.mails import mail_those_with
 from memadmin.erasure.models import SubjectRequest
-
-logger = logging.getLogger(__name__)
 
 HANDLE = "erasure.handle_request"
 
 
 def mail_handlers(request: SubjectRequest, *, title: str, sentence: str) -> bool:
-    """Sends a mail about a request to MEMADMIN_NOTICES_TO, else to all who handle requests; whether that worked.
-
-    True, too, if nobody can be reached: the pages show the same.
-    """
-    people = settings.NOTICES_TO or sorted(set(addresses_with(HANDLE).values_list("email", flat=True)))
-    if not settings.MAIL_SERVER or not people:
-        return True
-    mail = EmailMessage(
-        subject=f"memadmin: {title}",
-        body=f"{sentence}\n\n{settings.CONSOLE_URL}{request.get_absolute_url()}\n",
-        to=people,
-        headers={"Auto-Submitted": "auto-generated"},
-    )
-    try:
-        mail.send()
-    except OSError as problem:  # includes all exceptions of smtplib
-        # Its message may contain addresses.
-        logger.warning("A mail about %s was not sent: %s", request, type(problem).__name__)
-        return False
-    return True
+    """Whether the mail about a request was sent, or nobody can be reached; see `mail_those_with`."""
+    return mail_those_with(HANDLE, title=title, sentence=sentence, path=request.get_absolute_url())

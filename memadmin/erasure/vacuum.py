@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-from datetime import timedelta
-
-from django.db import Error, connection
-from psycopg import sql
-
 from memadmin.erasure.exceptions import OutOfReach
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.erasure.preview import out_of_reach_row, out_of_reach_rows, replace_out_of_reach
-from memadmin.erasure.scan.sessions import stores_here
+from memadmin.retention.vacuum import TIMEOUT, vacuum
 from memadmin.runs.engine import Lease
-from sessions_app.stores.sqlalchemy.postgres import table_identifier
-
-logger = logging.getLogger(__name__)
+from sessions_app.models import SessionStore
 
 KEY = "vacuumed"
-
-TIMEOUT = timedelta(minutes=10)
-"""Time that one table may take."""
 
 OF_STEPS = {
     "sessions": ("sessions_app_sessionrecord",),
@@ -41,13 +30,6 @@ OF_STEPS = {
     "identity": ("sessions_app_subjectalias", "sessions_app_sessionrecord"),
 }
 
-MAY = "SELECT to_regclass(%s) IS NOT NULL AND has_table_privilege(to_regclass(%s), 'MAINTAIN')"
-
-OWNS = """
-SELECT to_regclass(%s) IS NOT NULL AND pg_has_role(relowner, 'MEMBER') FROM pg_class WHERE oid = to_regclass(%s)
-"""
-"""The same before PostgreSQL 17, which has introduced that right."""
-
 
 def vacuum_touched(lease: Lease, request: SubjectRequest) -> None:
     """Vacuums the tables from which the steps erased rows, once, outside of a transaction.
@@ -62,8 +44,7 @@ def vacuum_touched(lease: Lease, request: SubjectRequest) -> None:
         if table in done:
             continue
         lease.extend(TIMEOUT)
-        # Vacuum cannot run in a transaction; then it is left to autovacuum, too.
-        is_vacuumed = not connection.in_atomic_block and vacuum(table)
+        is_vacuumed = vacuum(table)
         skipped = [row["count"] for row in out_of_reach_rows(request, OutOfReach.NOT_VACUUMED)]
         note_vacuumed(lease, request, [*done, table], skipped=sum(skipped) + (not is_vacuumed))
 
@@ -83,29 +64,7 @@ def touched_tables(request: SubjectRequest) -> list[str]:
     erased = ErasureStep.objects.filter(request=request, erased__gt=0).values_list("name", "place")
     found = {table for name, _ in erased for table in OF_STEPS.get(name, ())}
     places = {place for _, place in erased}
-    for store in stores_here():
+    for store in SessionStore.objects.in_this_database():
         if store.name in places:
             found |= {store.sessions_table, store.messages_table}
     return sorted(found)
-
-
-def vacuum(table: str) -> bool:
-    """Whether the table was vacuumed. PostgreSQL skips a table, with a warning, that the role may not vacuum."""
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SHOW server_version_num")
-            identifier = table_identifier(table)
-            name = identifier.as_string(None)
-            cursor.execute(MAY if int(cursor.fetchone()[0]) >= 170000 else OWNS, [name, name])
-            row = cursor.fetchone()
-            if not row or not row[0]:
-                return False
-            cursor.execute("SELECT set_config('statement_timeout', %s, false)", [f"{TIMEOUT.total_seconds():.0f}s"])
-            try:
-                cursor.execute(sql.SQL("VACUUM {}").format(identifier))
-            finally:
-                cursor.execute("RESET statement_timeout")
-    except Error as problem:
-        logger.warning("%s was not vacuumed: %s", table, type(problem).__name__)
-        return False
-    return True

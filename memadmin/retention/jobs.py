@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-
 from django.conf import settings
 from django.utils.timezone import now
 from procrastinate.contrib.django import app
 
+from memadmin.retention.sweep.alerts import send_alerts
+from memadmin.retention.sweep.nights import start_of_night
 from memadmin.retention.sweep.starting import RUN_KIND, request_sweep
 from memadmin.runs.models import Run
 from memadmin.web.periodic import is_stale
@@ -24,7 +24,9 @@ def begin_nightly_sweep(timestamp: int) -> None:
         request_sweep()
 
 
-def start_of_night() -> datetime:
-    """The last instant at which a night began, in UTC."""
-    today = now().replace(hour=settings.RETENTION_HOUR, minute=0, second=0, microsecond=0)
-    return today if today <= now() else today - timedelta(days=1)
+@app.periodic(cron="*/10 * * * *")
+@app.task(queueing_lock="tell_of_sweeps", lock="tell_of_sweeps")
+def tell_of_sweeps(timestamp: int) -> None:
+    """Tells compliance by e-mail of runs that stopped, failed or are incomplete, and of backlogs that grow."""
+    if not is_stale(timestamp):
+        send_alerts()

@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 
 from memadmin.retention.sweep import work
+from memadmin.retention.sweep.ending import NOT_VACUUMED
 from memadmin.retention.sweep.starting import RUN_KIND
 from memadmin.retention.targets.base import KeptReason
 from memadmin.runs.engine import Lease
@@ -21,11 +22,19 @@ class RetentionKind(RunKind):
     title = "Retention"
     unit = "rows"
     counters: ClassVar = {"items": "Items", "held": "Kept by holds", "live": "Kept, in use"}
-    sentences: ClassVar = {**KeptReason.SENTENCES, work.AWAY: "The store did not respond and was skipped."}
-    hints: ClassVar = frozenset({KeptReason.KEPT_WITH_TURN, KeptReason.BUSY})
+    sentences: ClassVar = {
+        **KeptReason.SENTENCES,
+        work.AWAY: "The store did not respond and was skipped.",
+        NOT_VACUUMED: "The table was not vacuumed: the role may not, or it took too long. Autovacuum will come.",
+    }
+    hints: ClassVar = frozenset({KeptReason.KEPT_WITH_TURN, KeptReason.BUSY, NOT_VACUUMED})
 
     def work(self, lease: Lease) -> None:
         work.work(lease)
+
+    def may_resume(self, run: Run) -> bool:
+        """It stopped before it took far more than expected: resuming it says that this is right."""
+        return True
 
     def describe(self, run: Run) -> str:
         return f"Policy {run.parameters['policy']}" if run.parameters.get("policy") else "All policies"

@@ -48,6 +48,10 @@ class RunKind:
         """Whether the run may still be cancelled."""
         return True
 
+    def may_resume(self, run: Run) -> bool:
+        """Whether a person who may control runs decides about a stopped one by resuming it, on its page."""
+        return False
+
     def may_retry(self, run: Run) -> bool:
         """Whether the run may continue after it has failed."""
         return True

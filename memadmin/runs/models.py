@@ -79,6 +79,7 @@ class Run(models.Model):
         ]
         indexes: ClassVar = [
             models.Index("number", condition=Q(ended_at__isnull=True), name="run_unfinished"),
+            models.Index(fields=["kind", "-number"], name="run_of_kind"),
         ]
         constraints: ClassVar = [
             models.CheckConstraint(

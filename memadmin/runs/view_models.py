@@ -135,6 +135,8 @@ class RunView:
             return ""
         if self.run.state == State.WAITING:
             return "Retry now" if self.run.retry_at else ""
+        if self.run.state == State.STOPPED:
+            return "Resume" if self.kind.may_resume(self.run) else ""
         if self.run.state == State.FAILED and not self.kind.may_retry(self.run):
             return ""
         return {State.PAUSED: "Resume", State.FAILED: "Retry"}.get(State(self.run.state), "")

@@ -144,6 +144,10 @@ class SessionStoreQuerySet(models.QuerySet["SessionStore"]):
     def by_name(self) -> SessionStoreQuerySet:
         return self.order_by("name", "id")
 
+    def in_this_database(self) -> SessionStoreQuerySet:
+        """Stores of which the agents' tables are in our own database."""
+        return self.filter(kind="sqlalchemy")
+
     def worst_first(self) -> SessionStoreQuerySet:
         """Stores that are unreachable, degraded, not checked yet, and healthy, each by name."""
         rank = Case(When(state="down", then=0), When(state="degraded", then=1), When(state="", then=2), default=3)

@@ -150,6 +150,9 @@ MATRIX: dict[str, Rule] = {
         for name in ("count", "ask", "approve", "send-back", "cancel", "pause", "resume", "retry")
     },
     # Legal holds
+    "sweeps:list": page(DECIDERS),
+    "sweeps:run": page(DECIDERS),
+    "sweeps:tables": page(DECIDERS),
     "retention:holds": page(DECIDERS),
     "retention:hold": page(DECIDERS),
     "retention:hold-place": verb(DECIDERS),

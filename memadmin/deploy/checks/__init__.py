@@ -37,6 +37,7 @@ OF_DATABASE: tuple[Check, ...] = (
     enforcement.tombstones,
     operation.log,
     operation.worker,
+    operation.retention,
     operation.stores,
     operation.backups,
     operation.data_map,

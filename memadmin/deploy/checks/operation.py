@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.core import checks
+from django.db.models import Min
 from django.utils.timezone import now
 
 from memadmin.audit.transparency import checkpoints, status
@@ -14,6 +15,11 @@ from memadmin.deploy.checks.finding import CheckFinding, Level
 from memadmin.deploy.steps import fetch
 from memadmin.erasure.data_map.checking import compare
 from memadmin.erasure.data_map.places import places
+from memadmin.retention.models import PolicyVersion
+from memadmin.retention.sweep.metrics import metrics_of, recent_runs
+from memadmin.retention.sweep.pressure import hidden_replicas
+from memadmin.retention.sweep.starting import sweepable
+from memadmin.retention.targets.due_rows import DueRows
 from memadmin.web import job_queue
 from sessions_app import registry
 from sessions_app.encryption.subject_keys import folder_problems
@@ -74,6 +80,32 @@ def worker() -> Iterator[CheckFinding]:
         )
     for problem in job_queue.problems():
         yield CheckFinding("error", problem.check, problem.sentence)
+
+
+LONGEST_WITHOUT_SWEEP = timedelta(days=2)
+
+
+def retention() -> Iterator[CheckFinding]:
+    """Retention runs: whether they take place, keep up, and see the replicas for which they wait."""
+    figures = metrics_of(recent_runs())
+    for growth in figures.growing:
+        yield CheckFinding("warning", "retention", f"{growth.sentence} See /retention/runs/.")
+    taking = [rule.version for rule in sweepable(DueRows.now())]
+    begun = PolicyVersion.objects.filter(pk__in=taking).aggregate(at=Min("starts_at"))["at"]
+    last = max(figures.last_success_at or begun, begun) if begun else None
+    if last and now() - last > LONGEST_WITHOUT_SWEEP:
+        yield CheckFinding(
+            "warning",
+            "retention",
+            f"No retention run was completed since {last:%-d %B %Y}, and policies are in force. See /retention/runs/.",
+        )
+    if count := hidden_replicas():
+        yield CheckFinding(
+            "warning",
+            "retention",
+            f"{count} {'connection' if count == 1 else 'connections'} for replication cannot be seen by this role:"
+            " retention runs do not wait for replicas that are behind. GRANT pg_read_all_stats to the worker's role.",
+        )
 
 
 def stores() -> Iterator[CheckFinding]:

@@ -100,7 +100,7 @@ class Owners:
 def agents_tables(scope: SubjectScope) -> dict[int, OwnSessions]:
     """The agents' tables in our own database, by their oid."""
     found = {}
-    for store in stores_here():
+    for store in SessionStore.objects.in_this_database():
         owners = Owners(scope, store)
         with connection.cursor() as cursor:
             names = (store.sessions_table, store.messages_table)
@@ -109,10 +109,6 @@ def agents_tables(scope: SubjectScope) -> dict[int, OwnSessions]:
                 if oid is not None:
                     found[int(oid)] = OwnSessions("session_id", owners.are_own)
     return found
-
-
-def stores_here() -> list[SessionStore]:
-    return [store for store in SessionStore.objects.all() if is_here(store)]
 
 
 def is_here(store: SessionStore) -> bool:

@@ -2,6 +2,15 @@
 
 from memadmin.retention.models.holds import HoldLock, LegalHold
 from memadmin.retention.models.policies import PolicyVersion, RetentionPolicy
-from memadmin.retention.models.sweeps import SweepResult, UnfinishedExpiry
+from memadmin.retention.models.sweeps import SweepAlert, SweepResult, SweptTable, UnfinishedExpiry
 
-__all__ = ["HoldLock", "LegalHold", "PolicyVersion", "RetentionPolicy", "SweepResult", "UnfinishedExpiry"]
+__all__ = [
+    "HoldLock",
+    "LegalHold",
+    "PolicyVersion",
+    "RetentionPolicy",
+    "SweepAlert",
+    "SweepResult",
+    "SweptTable",
+    "UnfinishedExpiry",
+]

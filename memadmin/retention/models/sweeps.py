@@ -80,3 +80,60 @@ class UnfinishedExpiry(models.Model):
 
     def __str__(self) -> str:
         return f"unfinished expiry of session {self.record_id}"
+
+
+class SweptTable(models.Model):
+    """What one run deleted from one table of the database, and what VACUUM gave back afterwards.
+
+    Only for tables of which a run deleted or changed many rows.
+    """
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="swept_tables")
+    # table, or schema.table
+    name = models.CharField(max_length=127)
+    rows = models.BigIntegerField(help_text="deleted or changed by the run")
+    # With indexes and partitions, in bytes, before and after VACUUM; null after it if it did not take place.
+    size_before = models.BigIntegerField()
+    size_after = models.BigIntegerField(null=True)
+    vacuumed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        default_permissions = ()
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["run", "name"], name="swept_table_once"),
+            models.CheckConstraint(
+                condition=models.Q(vacuumed_at__isnull=True, size_after__isnull=True)
+                | models.Q(vacuumed_at__isnull=False, size_after__isnull=False),
+                name="swept_table_size_after_vacuum",
+            ),
+        ]
+        indexes: ClassVar = [models.Index(fields=["name", "-id"], name="swept_table_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.name} after R-{self.run_id}"
+
+    @property
+    def given_back(self) -> int | None:
+        """Bytes that the file system got back; None if it was not vacuumed."""
+        return None if self.size_after is None else max(self.size_before - self.size_after, 0)
+
+
+class SweepAlert(models.Model):
+    """Something about a run of which compliance was told by e-mail: it is told once."""
+
+    class About(models.TextChoices):
+        STOPPED = "stopped", "the run stopped or failed"
+        INCOMPLETE = "incomplete", "the run has exceptions"
+        BACKLOG = "backlog", "what is due grew in three runs in a row"
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="sweep_alerts")
+    # For a growing backlog: the last result of the growth.
+    result = models.ForeignKey(SweepResult, null=True, on_delete=models.CASCADE, related_name="alerts")
+    about = models.CharField(max_length=10, choices=About)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"alert about R-{self.run_id}: {self.about}"

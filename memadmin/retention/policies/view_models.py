@@ -7,17 +7,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Sum
 from django.utils.timezone import now
 
 from memadmin.retention.models import LegalHold, PolicyVersion, RetentionPolicy
 from memadmin.retention.policies import preview as previews
 from memadmin.retention.policies.comparing import LABELS, Difference, differences, lines
 from memadmin.retention.policies.rules import SCOPE, Action, Level, Rule
-from memadmin.retention.sweep.starting import RUN_KIND
 from memadmin.retention.targets.base import PlaceCount, target_named
 from memadmin.retention.targets.due_rows import DueRows
-from memadmin.runs.models import Run
 from sessions_app.models import SessionRecord
 
 # --- words ------------------------------------------------------------------------------------------------------------
@@ -195,44 +192,6 @@ def out_of_force(in_force: Sequence[PolicyVersion], changes: Sequence[PolicyVers
 
 
 MOST_OUT_OF_FORCE = 50
-
-
-@dataclass(frozen=True, slots=True)
-class RunLine:
-    """One run in the list of the newest."""
-
-    run: Run
-    previewed: int
-    taken: int
-    held: int
-    live: int
-
-    @property
-    def badge(self) -> tuple[str, str]:
-        """Colour and symbol of its state."""
-        return BADGES.get(Run.State(self.run.state), ("blue", "loader-2"))
-
-    @property
-    def took(self) -> timedelta | None:
-        return self.run.ended_at - self.run.started_at if self.run.ended_at and self.run.started_at else None
-
-
-BADGES: Mapping[Run.State, tuple[str, str]] = {
-    Run.State.COMPLETE: ("green", "check"),
-    Run.State.COMPLETE_WITH_EXCEPTIONS: ("orange", "alert-triangle"),
-    Run.State.STOPPED: ("red", "alert-octagon"),
-    Run.State.FAILED: ("red", "alert-octagon"),
-    Run.State.CANCELLED: ("secondary", "ban"),
-    Run.State.PAUSED: ("yellow", "player-pause"),
-    Run.State.WAITING: ("secondary", "clock"),
-}
-
-
-def newest_runs(at_most: int = 3) -> list[RunLine]:
-    """The newest retention runs. One query."""
-    counts = {name: Sum(f"sweep_results__{name}") for name in ("previewed", "taken", "held", "live")}
-    runs = Run.objects.filter(kind=RUN_KIND).order_by("-number").annotate(**{f"sum_{n}": c for n, c in counts.items()})
-    return [RunLine(run, **{name: getattr(run, f"sum_{name}") or 0 for name in counts}) for run in runs[:at_most]]
 
 
 # --- one policy -------------------------------------------------------------------------------------------------------

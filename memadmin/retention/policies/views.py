@@ -26,6 +26,7 @@ from memadmin.retention.policies.forms import (
     is_marked,
     mark_of,
 )
+from memadmin.retention.sweep.view_models import newest_runs
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.pages import operator_page
 from memadmin.web.reauth import recently_authenticated
@@ -62,7 +63,7 @@ def list_page(
         "is_default_only": len(in_force) == 1 and not changes,
         "hold_count": LegalHold.objects.in_force().count(),
         "others": view_models.out_of_force(in_force, changes),
-        "runs": view_models.newest_runs(),
+        "newest": newest_runs(request.user),
         "form": form if request.user.has_perm(access.READ_SESSIONS) else None,
         "explanation": explanation_of(found[0]) if len(found) == 1 else None,
         "several": found if len(found) > 1 else (),

@@ -7,11 +7,15 @@ from datetime import timedelta
 from django.db.models import Min
 from django.utils.timezone import now
 
-from memadmin.retention.models import SweepResult
+from memadmin.retention.models import SweepResult, SweptTable
 from memadmin.retention.policies.rules import Rule
+from memadmin.retention.sweep.starting import COUNTING
+from memadmin.retention.sweep.tables import total_size
 from memadmin.retention.targets.base import target_named
 from memadmin.retention.targets.due_rows import DueRows
+from memadmin.retention.vacuum import TIMEOUT, vacuum
 from memadmin.runs.engine import Lease
+from memadmin.runs.models import Run
 
 UNTIL_NEXT = timedelta(days=1, hours=6)
 """Time for which the forecast counts: until the next night's run has begun."""
@@ -23,6 +27,8 @@ def finish_result(lease: Lease, result: SweepResult) -> None:
     rule = next((each for each in rules if each.version == result.version_id), None)
     backlog, behind_since, forecast = 0, None, None
     if rule is not None:
+        # Counting takes time at large stores.
+        lease.extend(COUNTING)
         backlog, behind_since = still_due(DueRows(rules), rule, result.place)
         later = DueRows(rules, now() + UNTIL_NEXT)
         target = target_named(rule.target)
@@ -40,5 +46,37 @@ def still_due(due: DueRows, rule: Rule, place: str) -> tuple[int, object]:
     return count, rule.length.after(oldest) if count and oldest and rule.length else None
 
 
+MANY_ROWS = 10_000
+"""Rows that a run took from a table from which it vacuums it; autovacuum comes to the others soon enough."""
+
+NOT_VACUUMED = "not_vacuumed"
+"""Code of the run's exception, a hint."""
+
+
 def vacuum_after(lease: Lease) -> None:
-    """Vacuums the tables that lost many rows; see `vacuum`."""
+    """Vacuums and analyses the tables that lost many rows, each once, and notes their sizes before and after.
+
+    Never VACUUM FULL, which keeps agents out. Tables that the role may not vacuum are named.
+    """
+    known = set(SweptTable.objects.filter(run=lease.run).values_list("name", flat=True))
+    for table, rows in sorted(rows_by_table(lease.run).items()):
+        if rows < MANY_ROWS or table in known:
+            continue
+        lease.extend(TIMEOUT)
+        swept = SweptTable(run=lease.run, name=table, rows=rows, size_before=total_size(table))
+        if vacuum(table, analyze=True):
+            swept.size_after, swept.vacuumed_at = total_size(table), now()
+        with lease.chunk() as run:
+            swept.save()
+            if swept.vacuumed_at is None:
+                run.add_exception(NOT_VACUUMED, table)
+        lease.checkpoint()
+
+
+def rows_by_table(run: Run) -> dict[str, int]:
+    """Rows that a run deleted or changed, by table. One query."""
+    found: dict[str, int] = {}
+    for tables in SweepResult.objects.filter(run=run).values_list("tables", flat=True):
+        for table, rows in tables.items():
+            found[table] = found.get(table, 0) + rows
+    return found

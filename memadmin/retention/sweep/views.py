@@ -1,25 +1,53 @@
-"""Pages of sweeps: the ledger of all runs, and one run."""
+"""Pages of sweeps: the ledger of all runs, one run, and the tables from which they delete."""
 
 from __future__ import annotations
 
 from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, render
 
+from memadmin.retention.models import SweptTable
+from memadmin.retention.sweep import access
+from memadmin.retention.sweep.metrics import metrics_of, recent_runs
 from memadmin.retention.sweep.starting import RUN_KIND
+from memadmin.retention.sweep.view_models import ledger_rows, result_views, table_views
 from memadmin.runs.models import Run
+from memadmin.runs.view_models import view_of
+from memadmin.web.fragments import render_page_or_fragment
+from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 
 VIEW = "retention.view_policy"
 
+LEDGER = ListPage("retention/runs.html", salt="sweeps", fragment="ledger")
+
 
 @operator_page(VIEW)
 def run_list(request: OperatorRequest) -> HttpResponse:
-    runs = Run.objects.filter(kind=RUN_KIND).order_by("-number")[:50]
-    return render(request, "retention/runs.html", {"runs": runs})
+    """The ledger: figures of the newest runs, warnings, and all runs by page."""
+    page = LEDGER.page(request, Run.objects.filter(kind=RUN_KIND).select_related("reason_by").order_by("-number"))
+    rows = ledger_rows(page.rows, request.user)
+    context = {
+        "rows": rows,
+        "metrics": metrics_of(recent_runs()),
+        # A page of the past does not change.
+        "is_live": any(not row.run.is_finished for row in rows),
+    }
+    return LEDGER.render(request, context, page)
 
 
 @operator_page(VIEW)
-def run(request: OperatorRequest, number: int) -> HttpResponse:
-    shown = get_object_or_404(Run, kind=RUN_KIND, number=number)
-    return render(request, "retention/run.html", {"run": shown})
+def run(request: OperatorRequest, run_number: int) -> HttpResponse:
+    """One run, which refreshes itself: results by policy and place, and the tables that it vacuumed."""
+    shown = access.sweep_for(request.user, run_number)
+    context = {
+        "item": view_of(shown, request.user),
+        "results": result_views(shown),
+        "tables": SweptTable.objects.filter(run=shown).order_by("name"),
+    }
+    return render_page_or_fragment(request, "retention/run.html", context, fragment="state")
+
+
+@operator_page(VIEW)
+def tables(request: OperatorRequest) -> HttpResponse:
+    """Sizes and dead rows of the tables from which sweeps delete, and what to do about them."""
+    return render_page_or_fragment(request, "retention/tables.html", {"tables": table_views()}, fragment="tables")

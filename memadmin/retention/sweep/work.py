@@ -11,8 +11,9 @@ from memadmin.retention.holds.guard import keep_holds_out
 from memadmin.retention.models import SweepResult
 from memadmin.retention.policies.rules import Rule
 from memadmin.retention.sweep.ending import finish_result, vacuum_after
-from memadmin.retention.sweep.pressure import wait_for_database
+from memadmin.retention.sweep.pressure import TooManyDeadRows, clear_dead_rows, wait_for_database
 from memadmin.retention.sweep.starting import expected_rows, is_too_much, start
+from memadmin.retention.sweep.tables import agents_rows
 from memadmin.retention.targets.base import Taken, target_named
 from memadmin.retention.targets.due_rows import DueRows
 from memadmin.runs.engine import Lease, NeedsDecision
@@ -44,7 +45,12 @@ def sweep(lease: Lease, result: SweepResult) -> None:
     ask_if_too_much(lease, result)
     try:
         target.begin(result.place)
-        target.take_all(lease, lambda run, at_most: take_chunk(lease, run, result, rule, at_most), result)
+        while True:
+            try:
+                target.take_all(lease, lambda run, at_most: take_chunk(lease, run, result, rule, at_most), result)
+                return
+            except TooManyDeadRows as found:
+                clear_dead_rows(lease, found.table)
     except TooMuch:
         result.refresh_from_db()
         ask(lease, result, f"has taken {result.taken:,} rows", result.previewed or 0)
@@ -61,10 +67,12 @@ def take_chunk(lease: Lease, run: Run, result: SweepResult, rule: Rule, at_most:
     if due.rule_of(rule.version) is None:
         close(result, State.SKIPPED, POLICY_CHANGED)
         return 0
-    wait_for_database()
+    wait_for_database(run.cursor)
     refuse_too_much(result)
     keep_holds_out()
     taken = target_named(rule.target).take_some(due, rule, result, at_most=at_most)
+    for table, count in agents_rows(rule, result.place, taken).items():
+        taken.tables[table] = taken.tables.get(table, 0) + count
     save(result, taken)
     for code, count in taken.left.items():
         run.add_exception(code, result.place, count)

@@ -28,6 +28,12 @@ def length_of_time(length: timedelta | None) -> str:
 
 
 @register.filter
+def days_or_less(length: timedelta | None) -> str:
+    """Days from two days on, "5 days"; below that the two largest units; a dash for None."""
+    return f"{length.days:,} days" if length is not None and length >= timedelta(days=2) else length_of_time(length)
+
+
+@register.filter
 def speed(per_second: float | None) -> str:
     """Digits that mean something: "0.4", "12", "1,150"; a dash for None."""
     if per_second is None:

@@ -13,6 +13,7 @@ from memadmin.retention.models import SweepResult
 from memadmin.retention.policies.preview import preview
 from memadmin.retention.policies.rules import Rule
 from memadmin.retention.policies.services import rules_in_force
+from memadmin.retention.sweep.metrics import metrics_of, recent_runs
 from memadmin.retention.sweep.starting import request_sweep, sweepable
 from memadmin.retention.targets.base import target_named
 from memadmin.retention.targets.due_rows import DueRows
@@ -50,7 +51,8 @@ class Command(BaseCommand):
             raise CommandError(
                 "Stopped. A worker continues the run; pause or cancel it at /runs/.", returncode=130
             ) from None
-        self.write({"run": str(run), "policies": results_of(run), "outcome": run.state, "reason": run.reason}, as_json)
+        report = {"run": str(run), "policies": results_of(run), "outcome": run.state, "reason": run.reason}
+        self.write({**report, "metrics": metrics_of(recent_runs()).as_json()}, as_json)
         if not run.is_finished:
             raise CommandError(f"{run} is {run.get_state_display()}. {run.reason}".strip())
 

@@ -1,0 +1,102 @@
+"""E-mails to compliance about sweeps that need a person: numbers and names of policies and stores, no personal data."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Max, QuerySet
+from django.urls import reverse
+from django.utils.timezone import now
+
+from memadmin.accounts.mails import mail_those_with
+from memadmin.retention.models import SweepAlert
+from memadmin.retention.sweep.metrics import GrowingBacklog, metrics_of, recent_runs
+from memadmin.runs.models import Run
+
+logger = logging.getLogger(__name__)
+
+PERMISSION = "retention.approve_policy"
+"""Holders decide about policies, and so about their runs."""
+
+IS_NEWS = timedelta(days=7)
+"""Older runs are in the ledger, and no mail is sent about them any more."""
+
+PARKED = (Run.State.STOPPED, Run.State.FAILED)
+
+About = SweepAlert.About
+
+
+@dataclass(frozen=True, slots=True)
+class SweepNews:
+    """Something that compliance was not told yet."""
+
+    run: Run
+    about: SweepAlert.About
+    title: str
+    sentence: str
+    growth: GrowingBacklog | None = None
+
+
+def send_alerts() -> int:
+    """Sends the mails that are due and returns how many. Ends at the first that a mail server refuses: the next round
+    sends it.
+    """
+    if not settings.MAIL_SERVER:
+        return 0
+    count = 0
+    for news in news_of(recent_runs()):
+        if not sent(news):
+            break
+        count += 1
+    return count
+
+
+@transaction.atomic
+def sent(news: SweepNews) -> bool:
+    """Whether a mail was sent, or nobody can be reached."""
+    path = reverse("sweeps:run", args=[news.run.number])
+    if not mail_those_with(PERMISSION, title=news.title, sentence=news.sentence, path=path):
+        return False
+    SweepAlert.objects.create(run=news.run, about=news.about, result=news.growth.newest if news.growth else None)
+    return True
+
+
+def news_of(runs: list[Run]) -> Iterator[SweepNews]:
+    """What was not told yet of these runs, newest first."""
+    for run in runs:
+        if run.state in PARKED and not told(run, About.STOPPED, since_last_entry=True):
+            state = "stopped and needs a decision" if run.state == Run.State.STOPPED else "failed"
+            yield SweepNews(
+                run,
+                About.STOPPED,
+                f"The retention run {run} {state}",
+                f"The retention run {run} {state}. {run.reason} Its page:",
+            )
+        if run.state == Run.State.COMPLETE_WITH_EXCEPTIONS and is_news(run) and not told(run, About.INCOMPLETE):
+            yield SweepNews(
+                run,
+                About.INCOMPLETE,
+                f"The retention run {run} is incomplete",
+                f"The retention run {run} could not take everything that was due. Its page says what and why:",
+            )
+    for growth in metrics_of(runs).growing:
+        if not SweepAlert.objects.filter(about=About.BACKLOG, result__in=[each.pk for each in growth.results]).exists():
+            run = next(run for run in runs if run.pk == growth.newest.run_id)
+            yield SweepNews(run, About.BACKLOG, "Retention falls behind", f"{growth.sentence} The last run:", growth)
+
+
+def is_news(run: Run) -> bool:
+    return run.ended_at is not None and run.ended_at > now() - IS_NEWS
+
+
+def told(run: Run, about: str, *, since_last_entry: bool = False) -> bool:
+    """Whether it was told; of a run that was resumed and stopped again, since then."""
+    alerts: QuerySet[SweepAlert] = run.sweep_alerts.filter(about=about)
+    if since_last_entry and (last := run.log.aggregate(at=Max("at"))["at"]):
+        alerts = alerts.filter(at__gte=last)
+    return alerts.exists()

@@ -1,0 +1,27 @@
+"""Retention runs on the overview."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+
+from memadmin.retention.sweep.alerts import PARKED
+from memadmin.retention.sweep.metrics import metrics_of, recent_runs
+from memadmin.runs.models import Run
+from sessions_app.extensions import Panel, on_overview
+
+VIEW = "retention.view_policy"
+
+RUNS = 8
+"""Runs that the tile looks at: enough for a backlog that grows."""
+
+
+@on_overview
+def retention_tile(user: User) -> Panel | None:
+    """What is still due, the next run, and what needs a person. Two queries."""
+    if not user.has_perm(VIEW):
+        return None
+    runs = recent_runs(RUNS)
+    parked = next((run for run in runs if run.state in PARKED), None)
+    ended = next((run for run in runs if run.is_finished), None)
+    incomplete = ended if ended and ended.state == Run.State.COMPLETE_WITH_EXCEPTIONS else None
+    return Panel("retention/_tile.html", {"metrics": metrics_of(runs), "parked": parked, "incomplete": incomplete})
