@@ -44,13 +44,13 @@ QUERIES = {
     "sessions without a subject": 14,
     "sessions that say so": 22,
     "newer sessions": 5,
-    "timeline": 17,
-    "timeline at an item": 18,
-    "search in a session": 19,
+    "timeline": 19,
+    "timeline at an item": 20,
+    "search in a session": 21,
     "news of a timeline": 7,
     "item": 12,
     "subjects": 11,
-    "subject": 27,
+    "subject": 34,
     "search": 14,
     "search in messages": 20,
     "stores": 20,
@@ -63,6 +63,10 @@ QUERIES = {
     "audit log of a subject": 29,
     "event": 22,
     "holds": 12,
+    "policies": 14,
+    "session explained": 19,
+    "policy": 11,
+    "new policy": 9,
     "retention runs": 12,
     "retention run": 11,
     "tables of retention": 12,
@@ -105,6 +109,8 @@ def grow(first: int, last: int) -> None:
     subject. Of three sessions one is that subject's, one has a subject of its own, and one has none.
     """
     numbers = range(first, last + 1)
+    for number in numbers:
+        in_force(f"policy {number}", days=number)
     run_sql(
         f"""
         INSERT INTO agent_sessions (session_id, created_at, updated_at)
@@ -214,6 +220,10 @@ def addresses() -> Mapping[str, str]:
         "grants": at("accounts:grants"),
         "role requests": at("accounts:roles"),
         "holds": at("retention:holds"),
+        "policies": at("policies:list"),
+        "session explained": at("policies:list", session=long.pk),
+        "policy": at("policies:policy", PolicyVersion.objects.get(policy__name="policy 1").policy_id),
+        "new policy": at("policies:new"),
         "retention runs": at("sweeps:list"),
         "retention run": at("sweeps:run", Run.objects.filter(kind="retention").earliest("number").pk),
         "tables of retention": at("sweeps:tables"),

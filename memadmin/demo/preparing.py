@@ -18,7 +18,7 @@ from django.db import connection
 from django.utils.timezone import now
 
 from memadmin import environment
-from memadmin.demo import agents, cases, remembering, sealing, talks
+from memadmin.demo import agents, cases, expiring, remembering, sealing, talks
 from memadmin.demo.stories.support import WHERE_IS_MY_ORDER
 from memadmin.deploy.roles import Roles
 from memadmin.retention.holds.services import place_hold
@@ -149,6 +149,7 @@ def tell_stories() -> int:
         discover_sessions()
     hold_a_session()
     cases.open_cases(role=role_of("agents"))
+    expiring.keep_policies(role=role_of("agents"))
     return count
 
 

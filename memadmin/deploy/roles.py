@@ -157,7 +157,8 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "procrastinate_workers": READ,
         "retention_holdlock": (),
         "retention_legalhold": CHANGE,
-        "retention_retentionpolicy": ADD,
+        # Changes lock the row of their policy.
+        "retention_retentionpolicy": CHANGE,
         "retention_policyversion": CHANGE,
         "retention_sweepalert": READ,
         "retention_sweepresult": READ,

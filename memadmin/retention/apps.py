@@ -9,6 +9,7 @@ class RetentionConfig(AppConfig):
     def ready(self) -> None:
         from memadmin.retention.holds import guard, panels  # noqa: F401  # registers them
         from memadmin.retention.models.querysets import count_changes_to_decide, count_to_decide
+        from memadmin.retention.policies import panels as policy_panels  # noqa: F401
         from memadmin.retention.sweep import panels as sweep_panels  # noqa: F401
         from memadmin.retention.targets import audit_details, items, memories, sessions  # noqa: F401
         from memadmin.web.navigation import WAITING

@@ -17,6 +17,7 @@ from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from memories_app.audit_events import EraseReason, RetireReason
+from memories_app.extensions import beside_memory
 from memories_app.learning.proposing import propose_change
 from memories_app.models import Memory
 from memories_app.pages import access, read_audit, view_models
@@ -84,6 +85,7 @@ def memory_page(request: OperatorRequest, shown: Memory, form: RetireForm) -> Ht
         "feedback": view_models.feedback_on(shown),
         "form": form,
         "erase_form": EraseForm(),
+        "panels": beside_memory.answers(request.user, shown),
     }
     read_audit.memory(request, shown, quotes)
     return render(request, "memories/memory.html", context, status=422 if form.errors else 200)

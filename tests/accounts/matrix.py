@@ -160,6 +160,16 @@ MATRIX: dict[str, Rule] = {
     "retention:hold-request-release": verb(DECIDERS),
     "retention:hold-release": verb(DECIDERS),
     "retention:hold-keep": verb(DECIDERS),
+    # Retention policies
+    "policies:list": page(DECIDERS),
+    "policies:explain": verb(DECIDERS),
+    "policies:new": form(DECIDERS),
+    "policies:policy": page(DECIDERS),
+    "policies:change": form(DECIDERS),
+    "policies:end": form(DECIDERS),
+    "policies:preview-change": verb(DECIDERS),
+    "policies:approve-change": verb(DECIDERS),
+    "policies:stop-change": verb(DECIDERS),
     # Data map
     "data_map:map": page(LOG_READERS),
     "data_map:export-csv": page(LOG_READERS),
@@ -339,7 +349,7 @@ FRESH_PROOF = {
         {
             *("accounts:second-factor-remove", "mfa_activate_totp", "mfa_add_webauthn", "mfa_generate_recovery_codes"),
             *("accounts:grant-approve", "accounts:role-confirm", "sessions:ask", "sessions:unlock"),
-            *("audit:erase-details", "audit:erase-name", "retention:hold-release"),
+            *("audit:erase-details", "audit:erase-name", "retention:hold-release", "policies:approve-change"),
             *("erasure:request-approve", "erasure:request-leave-out", "batches:batch-approve"),
             *("erasure:copy-build", "erasure:copy-link"),
             *("sessions:redact-item", "sessions:redact-session", "sessions:redact-subject"),

@@ -67,6 +67,7 @@ from tests.memories.builders import one_of_each
 from tests.memories.queue import waiting
 from tests.people import person, signed_in
 from tests.retention.builders import make_hold
+from tests.retention.policies import in_force, proposed
 from tests.web.test_headers import POLICY
 
 LOGIN = re.compile(r"/(accounts|admin)/login/\?next=")
@@ -188,6 +189,8 @@ def make_world(user: User) -> World:
             "run_id": Run.objects.create(kind="of_a_later_version").pk,
             "run_number": Run.objects.create(kind="retention").pk,
             "hold_id": make_hold("dispute", by=colleague).pk,
+            "policy_id": proposed(in_force("Chats"), by=colleague).policy_id,
+            "version_number": 2,
             "case_id": case.id,
             "access_id": access_case.id,
             "token": "none",
@@ -227,6 +230,8 @@ def make_world(user: User) -> World:
             "run_id": 999_999,
             "run_number": 999_999,
             "hold_id": nothing,
+            "policy_id": nothing,
+            "version_number": 999_999,
             "case_id": nothing,
             "access_id": nothing,
             "step_id": 999_999,

@@ -17,7 +17,7 @@ from memadmin.accounts.models import ContentGrant, GrantedSession, RoleRequest
 from memadmin.audit.log import ids, row_triggers, types
 from memadmin.audit.models import AuditActor, AuditEvent
 from memadmin.erasure.models import ProcessingRecord, RequestBatch, SubjectRequest
-from memadmin.retention.models import LegalHold
+from memadmin.retention.models import LegalHold, PolicyVersion, RetentionPolicy
 from memories_app.models import (
     ApprovalRule,
     Evidence,
@@ -34,6 +34,7 @@ from tests.agents import add_items, attach_main_store, run_sql, value_of
 from tests.builders import make_session, make_store, make_subject
 from tests.people import person
 from tests.retention.builders import make_hold
+from tests.retention.policies import in_force
 
 pytestmark = pytest.mark.django_db
 
@@ -133,6 +134,14 @@ CHANGES: dict[str, Callable[[], Any]] = {
     "legal_hold.row_inserted": lambda: place_a_hold("second"),
     "legal_hold.row_updated": lambda: LegalHold.objects.update(review_on="2030-01-01"),
     "legal_hold.row_deleted": lambda: delete_a_hold(),
+    "retention_policy.row_inserted": lambda: RetentionPolicy.objects.create(name="second"),
+    "retention_policy.row_updated": lambda: RetentionPolicy.objects.update(is_default=False),
+    "retention_policy.row_deleted": lambda: delete_a_policy("retention_retentionpolicy"),
+    "retention_policy_version.row_inserted": lambda: in_force("second"),
+    "retention_policy_version.row_updated": lambda: PolicyVersion.objects.filter(starts_at=None).update(
+        closed_as="withdrawn", closed_at=now()
+    ),
+    "retention_policy_version.row_deleted": lambda: delete_a_policy("retention_policyversion"),
     "request.row_inserted": lambda: make_case(make_subject("second")),
     "request.row_updated": lambda: SubjectRequest.objects.update(ground="child"),
     "request.row_deleted": lambda: SubjectRequest.objects.all().delete(),
@@ -301,6 +310,26 @@ def delete_a_hold() -> None:
     run_sql("DELETE FROM retention_legalhold")
 
 
+def let_versions_be_deleted() -> None:
+    run_sql(
+        "CREATE OR REPLACE FUNCTION memadmin_keep_policy_versions() RETURNS trigger LANGUAGE plpgsql"
+        " AS 'BEGIN RETURN NULL; END'"
+    )
+
+
+def delete_a_policy(table: str) -> None:
+    """Deletes the rows of this table; those that refer to them are gone before."""
+    let_versions_be_deleted()
+    run_sql("SET CONSTRAINTS ALL DEFERRED")
+    run_sql(f"DELETE FROM {table}")
+
+
+def propose_a_policy(name: str) -> None:
+    """A first version that awaits a second person."""
+    policy = RetentionPolicy.objects.create(name=name)
+    PolicyVersion.objects.create(policy=policy, number=1, target="sessions", clock="created", action="keep")
+
+
 def a_memory_with_all_that_it_rests_on() -> None:
     memory = Memory.objects.create(kind="fact", statement="y")
     Evidence.objects.create(memory=memory, quote="y", signal=Signal.objects.create(kind="correction", text="y"))
@@ -316,6 +345,7 @@ def test_every_kind_of_change_of_every_governed_table_is_recorded() -> None:
     a_memory_with_all_that_it_rests_on()
     ApprovalRule.objects.create(name="first")
     place_a_hold("first")
+    propose_a_policy("first")
     make_batch("first")
     make_case(Subject.objects.earliest("created_at"))
     LearningStop.objects.create(subject=SubjectAlias.objects.latest("pk").subject)
@@ -368,6 +398,7 @@ def test_emptying_a_governed_table_is_recorded() -> None:
     make_session()
     emptied = {(table, trigger.noun) for table, trigger in governing_triggers() if trigger.statement == "TRUNCATE"}
     let_holds_be_deleted()
+    let_versions_be_deleted()
     run_sql("SET CONSTRAINTS ALL IMMEDIATE")
     run_sql(f"TRUNCATE {', '.join(table for table, _ in emptied)} CASCADE")
     assert {event.type for event in events() if "truncated" in event.type} == {

@@ -28,6 +28,7 @@ WITHOUT_ERASER = {
     "agno: evaluations and metrics",
     "accounts_contentgrant",
     "retention_legalhold",
+    "retention_policyversion",
     "runs_run",
     "runs_runlog",
     "sessions_app_sessionstore",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from django.db import connection
+from django.contrib.auth.models import User
+from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from memadmin.retention.models import PolicyVersion, RetentionPolicy
+from memadmin.retention.policies.services import approve_change, propose_change
 from memadmin.retention.sweep.starting import request_sweep
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
@@ -26,6 +28,30 @@ def in_force(
     number = policy.versions.count() + 1
     version = PolicyVersion.objects.create(policy=policy, number=number, needs_approval=False, **content)
     PolicyVersion.objects.filter(pk=version.pk).update(starts_at=Now())
+    version.refresh_from_db()
+    return version
+
+
+def proposed(version: PolicyVersion, *, by: User, days: int = 10, reason: str = "New privacy notice") -> PolicyVersion:
+    """A change of a policy to fewer days, which awaits a second person."""
+    content: dict[str, Any] = {name: getattr(version, name) for name in PolicyVersion.CONTENT}
+    content |= {"length_count": days, "length_unit": "days", "action": "delete"}
+    return propose_change(version.policy, content, reason=reason, by=by)
+
+
+def over(version: PolicyVersion, *, by: User) -> PolicyVersion:
+    """The change, approved by another person and with its grace period over."""
+    with_grace = approve_change(version, by=by, confirmation=version.policy.name)
+    assert with_grace.starts_at is not None
+    return let_grace_pass(version)
+
+
+def let_grace_pass(version: PolicyVersion) -> PolicyVersion:
+    """Its start was just now. The trigger that keeps versions as they are lets nobody else do that."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute("UPDATE retention_policyversion SET starts_at = now() WHERE id = %s", [version.pk])
+        cursor.execute("SET LOCAL session_replication_role = DEFAULT")
     version.refresh_from_db()
     return version
 

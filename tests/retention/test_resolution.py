@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -136,6 +137,13 @@ class TestResolution:
         assert resolution.due_at == datetime(2033, 3, 1, tzinfo=UTC)
         assert resolution.minimum is not None
         assert resolution.minimum.rule == minimum
+
+    @pytest.mark.parametrize("action", [Action.EXPIRE, Action.REVALIDATE])
+    def test_only_approved_memories_expire(self, action: Action) -> None:
+        rule = replace(plain_rule(30), target="memories", action=action)
+        for status, is_due in (("approved", True), ("retired", False)):
+            row = replace(plain_facts(status=status), target="memories")
+            assert (resolve(row, [rule]).due_at is not None) == is_due
 
 
 def plain_rule(days: int | None, *, name: str = "policy", **columns: Any) -> Rule:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from django.db import connection
@@ -48,6 +48,13 @@ def refuse_held(records: Collection[UUID], subjects: Collection[UUID]) -> None:
         number = cursor.fetchone()[0]
     if number is not None:
         raise OnLegalHold(number)
+
+
+def holds_on(record: UUID | None, subject: UUID | None, labels: Sequence[str] = ()) -> list[int]:
+    """Numbers of the holds in force on a session with this subject and these labels, or on a subject. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT memadmin_holds_on(%s, %s, %s)", [record, subject, list(labels)])
+        return [number for (number,) in cursor.fetchall()]
 
 
 def keep_holds_out() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.db import models
 from django.db.models import OuterRef, Q, Subquery
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 from django.utils.timezone import now
 
@@ -33,6 +36,16 @@ class LegalHoldQuerySet(models.QuerySet["LegalHold"]):
     def released(self) -> LegalHoldQuerySet:
         """Released holds, the newest first."""
         return self.filter(released_at__isnull=False).order_by("-number", "-pk")
+
+    def covering(self, record_ids: Collection[UUID], subject_ids: Collection[UUID] = ()) -> LegalHoldQuerySet:
+        """Holds in force on any of these session records or subjects, by number."""
+        numbers = RawSQL(
+            "SELECT memadmin_holds_on(id, subject_id, labels) FROM sessions_app_sessionrecord"
+            " WHERE id = ANY(%s::uuid[]) UNION"
+            " SELECT memadmin_holds_on(NULL, subject, '{}') FROM unnest(%s::uuid[]) AS subject",
+            [list(record_ids), list(subject_ids)],
+        )
+        return self.filter(number__in=numbers).order_by("number")
 
     def with_names(self) -> LegalHoldQuerySet:
         """Holds with everything that lists show. One query more."""

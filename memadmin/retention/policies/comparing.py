@@ -9,7 +9,7 @@ from memadmin.retention.policies.rules import SCOPE, Action, Rule
 LABELS = {
     "target": "What",
     "store": "Store",
-    "session_pattern": "Session id",
+    "session_pattern": "Session ID",
     "agent": "Agent",
     "label": "Label",
     "subject_kind": "Kind of subject",

@@ -26,9 +26,12 @@ class PolicyPreview:
 
     rule: Rule
     places: Sequence[PlaceCount]
+    uncovered: int = 0
+    """Rows that other policies would take besides, because of the change; see `uncovered_by`."""
 
     @property
     def rows(self) -> int:
+        """Number of rows that the rule itself would take."""
         return sum(place.rows for place in self.places)
 
     @property
@@ -55,12 +58,13 @@ class PolicyPreview:
         return not any(place.problem for place in self.places)
 
     def as_json(self) -> dict[str, Any]:
-        """For a version's row: counts by place, and no ids."""
+        """For a version's row: counts by place, and no ids. Its `rows` are all that would go because of the change."""
         places = [asdict(place) for place in self.places]
         for place in places:
             for name in ("oldest", "newest"):
                 place[name] = place[name] and place[name].isoformat()
-        return {"rows": self.rows, "items": self.items, "held": self.held, "live": self.live, "places": places}
+        counts = {"rows": self.rows + self.uncovered, "uncovered": self.uncovered, "items": self.items}
+        return {**counts, "held": self.held, "live": self.live, "places": places}
 
 
 def preview(rule: Rule, rules: Sequence[Rule], *, at: datetime | None = None) -> PolicyPreview:
@@ -81,6 +85,21 @@ def with_draft(rules: Iterable[Rule], draft: Rule) -> list[Rule]:
 def without(rules: Iterable[Rule], policy: UUID) -> list[Rule]:
     """The rules as they would be if a policy ended."""
     return [rule for rule in rules if rule.policy != policy]
+
+
+def uncovered_by(rule: Rule, before: Sequence[Rule], after: Sequence[Rule], *, at: datetime | None = None) -> int:
+    """Number of rows that policies other than the rule's would take with the rules `after`, more than with `before`.
+
+    A policy that ends, narrows its scope or drops its legal minimum uncovers data for them. Two queries for
+    each of their places.
+    """
+    now, then, target = DueRows(before, at), DueRows(after, at), target_named(rule.target)
+    others = [other for other in after if other.target == rule.target and other.policy != rule.policy and other.length]
+    return sum(
+        max(target.at_place(then.due(other), place).count() - target.at_place(now.due(other), place).count(), 0)
+        for other in others
+        for place in target.places(other)
+    )
 
 
 def samples(rule: Rule, rules: Sequence[Rule], *, at: datetime | None = None) -> list[Any]:

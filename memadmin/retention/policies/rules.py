@@ -24,6 +24,10 @@ class Action(TextChoices):
     REVALIDATE = "revalidate", "send to re-validation"
 
 
+OF_APPROVED = (Action.EXPIRE, Action.REVALIDATE)
+"""Actions on approved memories alone: on others there is nothing to do."""
+
+
 class Level(IntEnum):
     """Strength of a rule; the smaller number wins. Holds and legal minimums are above all of them."""
 
@@ -99,6 +103,8 @@ class Facts:
 def matches(rule: Rule, facts: Facts) -> bool:
     """Whether a rule is about it."""
     if rule.target != facts.target:
+        return False
+    if rule.action in OF_APPROVED and facts.scope.get("status") != "approved":
         return False
     return all(scope_matches(name, wanted, facts.scope.get(name, "")) for name, wanted in rule.scope.items())
 

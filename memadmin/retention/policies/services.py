@@ -18,7 +18,7 @@ from memadmin.accounts.same_person import is_same_person
 from memadmin.retention import audit_events
 from memadmin.retention.models import PolicyVersion, RetentionPolicy
 from memadmin.retention.policies.comparing import could_take_more
-from memadmin.retention.policies.preview import PolicyPreview, preview, with_draft, without
+from memadmin.retention.policies.preview import PolicyPreview, preview, uncovered_by, with_draft, without
 from memadmin.retention.policies.rules import Rule
 from memadmin.retention.targets.base import target_named
 
@@ -136,15 +136,12 @@ def end_policy(policy: RetentionPolicy, *, reason: str, by: User | None) -> Poli
 def preview_of(version: PolicyVersion) -> PolicyPreview:
     """What would go under a version that is not in force, counted as of now.
 
-    Of a policy that ends: what the other policies would take of its data.
+    It includes what other policies would take besides; of a policy that ends that is all.
     """
-    rules = rules_in_force()
-    rule = version.rule()
-    if not version.is_end:
-        return preview(rule, with_draft(rules, rule))
-    others = without(rules, version.policy_id)
-    taking = [preview(other, others) for other in others if other.target == rule.target and other.length]
-    return PolicyPreview(rule, [place for each in taking for place in each.places])
+    before, rule = rules_in_force(), version.rule()
+    after = without(before, version.policy_id) if version.is_end else with_draft(before, rule)
+    counted = PolicyPreview(rule, ()) if version.is_end else preview(rule, after)
+    return replace(counted, uncovered=uncovered_by(rule, before, after))
 
 
 def needs_typing(version: PolicyVersion) -> bool:
@@ -157,8 +154,10 @@ def needs_typing(version: PolicyVersion) -> bool:
     return bool(rows) and rows > share
 
 
-def approve_change(version: PolicyVersion, *, by: User, confirmation: str = "") -> PolicyVersion:
-    """Approves a change as the second person; it takes effect after the grace period.
+def approve_change(
+    version: PolicyVersion, *, by: User, confirmation: str = "", after: timedelta | None = None
+) -> PolicyVersion:
+    """Approves a change as the second person; it takes effect after the grace period, or `after` so long.
 
     Raises ChangeAlreadyDecided, NotConfirmed, and ApprovedByProposer, which is recorded.
     """
@@ -172,7 +171,9 @@ def approve_change(version: PolicyVersion, *, by: User, confirmation: str = "") 
             if needs_typing(version) and confirmation.strip() != version.policy.name:
                 raise NotConfirmed
             audit.record(audit_events.CHANGE_APPROVED, by=by, target=version)
-            return changed(version, approved_by=by, approved_at=Now(), starts_at=Now() + grace())
+            return changed(
+                version, approved_by=by, approved_at=Now(), starts_at=Now() + (grace() if after is None else after)
+            )
     except ApprovedByProposer:
         audit.record(audit_events.CHANGE_DENIED, by=by, target=version, outcome="denied")
         raise

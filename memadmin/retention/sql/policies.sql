@@ -24,7 +24,8 @@ BEGIN
     THEN
         RAISE EXCEPTION 'This change was decided already.' USING ERRCODE = 'P0R01';
     END IF;
-    IF NEW.closed_at IS NOT NULL AND OLD.starts_at <= now() THEN
+    -- Not the time at which the transaction began: it can have waited until after the start.
+    IF NEW.closed_at IS NOT NULL AND OLD.starts_at <= clock_timestamp() THEN
         RAISE EXCEPTION 'This version is in force, or was: propose another one.' USING ERRCODE = 'P0R01';
     END IF;
     RETURN NEW;

@@ -43,6 +43,7 @@ class KeptReason:
     BUSY = "busy"
     CANNOT_ERASE = "cannot_erase"
     CANNOT_REWRITE = "cannot_rewrite"
+    FILE_KEPT = "file_kept"
     KEPT_WITH_TURN = "kept_with_turn"
     UNREADABLE = "unreadable"
 
@@ -50,6 +51,7 @@ class KeptReason:
         BUSY: "An agent held the session all the time. The next run includes it.",
         CANNOT_ERASE: "This kind of store cannot delete sessions.",
         CANNOT_REWRITE: "This kind of store cannot change or delete single items.",
+        FILE_KEPT: "The file could not be deleted. The next run tries again.",
         KEPT_WITH_TURN: "Expired items stay with their turn, or with the other half of a tool call.",
         UNREADABLE: "Sessions that the store could not read.",
     }

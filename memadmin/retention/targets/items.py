@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar
 
@@ -12,7 +13,7 @@ from django.db.models import F
 from memadmin import audit
 from memadmin.retention import audit_events
 from memadmin.retention.models import SweepResult
-from memadmin.retention.policies.rules import Action, Rule
+from memadmin.retention.policies.rules import Action, Facts, Rule
 from memadmin.retention.targets.base import KeptReason, PlaceCount, Taken, register
 from memadmin.retention.targets.due_rows import DueRows
 from memadmin.retention.targets.sessions import RecordTarget, after, place_of
@@ -48,6 +49,10 @@ class ItemTarget(RecordTarget):
     def clock(self, name: str) -> F:
         """Of a session: when it began, for no item is older."""
         return F("registered_at")
+
+    def facts(self, row: SessionRecord, holds: Sequence[int] = ()) -> Facts:
+        """Of a session: its oldest items may be as old as itself."""
+        return replace(super().facts(row, holds), clocks={"written": row.registered_at})
 
     def count(self, due: DueRows, rule: Rule, place: str) -> PlaceCount:
         store = SessionStore.objects.filter(name=place).first()

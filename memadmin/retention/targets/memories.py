@@ -24,7 +24,7 @@ from django.db.models.functions import Coalesce, Greatest, Now
 
 from memadmin import audit
 from memadmin.retention.models import SweepResult
-from memadmin.retention.policies.rules import Action, Facts, Rule
+from memadmin.retention.policies.rules import OF_APPROVED, Action, Facts, Rule
 from memadmin.retention.targets.base import (
     Held,
     PlaceCount,
@@ -110,10 +110,13 @@ class AnyMemoryTarget(RowTarget):
         return Q(Held(Value(None), F("subject_id"), Value("{}"))) | Q(Exists(sources))
 
     def facts(self, row: Memory, holds: Sequence[int] = ()) -> Facts:
-        """Three queries at most."""
+        """Three queries at most; fewer where subject and aliases are loaded, and `last_recalled_at` was annotated."""
         decided = row.decided_at or row.proposed_at
-        last = RecalledMemory.objects.filter(memory=row).aggregate(last=Max("recalled_at"))["last"]
-        first = row.subject.aliases.filter(is_primary=True).first() if row.subject else None
+        if hasattr(row, "last_recalled_at"):
+            last = row.last_recalled_at
+        else:
+            last = RecalledMemory.objects.filter(memory=row).aggregate(last=Max("recalled_at"))["last"]
+        first = next((alias for alias in row.subject.aliases.all() if alias.is_primary), None) if row.subject else None
         return Facts(
             target=self.name,
             scope={
@@ -163,7 +166,7 @@ class MemoryTarget(AnyMemoryTarget):
 
     def scope_q(self, rule: Rule) -> Q:
         condition = super().scope_q(rule)
-        if rule.action in (Action.REVALIDATE, Action.EXPIRE):
+        if rule.action in OF_APPROVED:
             condition &= Q(status=Memory.Status.APPROVED)
         return condition
 

@@ -1,0 +1,75 @@
+"""Target of retention policies: access copies, the exports of personal data that the console keeps as files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
+
+from memadmin.erasure.access_copy.deleting import delete_copy
+from memadmin.erasure.models import AccessCopy
+from memadmin.retention.models import SweepResult
+from memadmin.retention.policies.rules import Action, Facts, Rule
+from memadmin.retention.targets.base import Held, KeptReason, Taken, register
+from memadmin.retention.targets.due_rows import DueRows
+from memadmin.retention.targets.memories import RowTarget
+from sessions_app.models import SubjectAlias
+
+
+@register
+class ExportTarget(RowTarget):
+    name = "exports"
+    title = "Access copies"
+    unit = "copies"
+    actions = (Action.DELETE,)
+    clocks: ClassVar = {"created": "creation"}
+    conditions: Mapping[str, Callable[[Any], Q]] = {
+        "subject_kind": lambda kind: Q(
+            Exists(SubjectAlias.objects.filter(subject=OuterRef("request__subject"), is_primary=True, kind=kind))
+        ),
+    }
+    remarks = (
+        "Finished copies for access requests: the file goes with its key. Their own lifetime"
+        " (MEMADMIN_ACCESS_COPY_DAYS) ends them in any case, also under a hold: the data that was copied is kept."
+    )
+
+    def rows(self) -> QuerySet[AccessCopy]:
+        """Finished copies; one that is being built belongs to its run."""
+        return AccessCopy.objects.filter(state=AccessCopy.State.READY)
+
+    def clock(self, name: str) -> F:
+        return F("created_at")
+
+    def held(self) -> Q:
+        return Q(Held(Value(None), F("request__subject_id"), Value("{}")))
+
+    def facts(self, row: AccessCopy, holds: Sequence[int] = ()) -> Facts:
+        """Three queries at most."""
+        first = row.request.subject.aliases.filter(is_primary=True).first()
+        return Facts(
+            target=self.name,
+            scope={"subject_kind": first.kind if first else ""},
+            clocks={"created": row.created_at},
+            holds=holds,
+        )
+
+    def subject_count(self) -> dict[str, Any]:
+        return {}
+
+    def take_some(self, due: DueRows, rule: Rule, result: SweepResult, *, at_most: int) -> Taken:
+        """Deletes copies one by one: each locks its request first, as people's actions do."""
+        rows = due.due(rule)
+        if result.cursor:
+            rows = rows.filter(pk__gt=result.cursor["id"])
+        copies = list(rows.order_by("pk")[:at_most])
+        if not copies:
+            return Taken()
+        taken = Taken(passed=len(copies), cursor={"id": str(copies[-1].pk)})
+        for copy in copies:
+            try:
+                taken.taken += delete_copy(copy, reason="expired")
+            except OSError:
+                taken.left[KeptReason.FILE_KEPT] = taken.left.get(KeptReason.FILE_KEPT, 0) + 1
+        taken.tables = {"erasure_accesscopy": taken.taken} if taken.taken else {}
+        return taken

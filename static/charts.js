@@ -1,0 +1,78 @@
+// Charts: <canvas data-chart="id of a json_script">, with labels and stacked series of {label, colour, data}.
+// Only on pages with a chart; the figures are also in a table, so that these work without this file.
+"use strict";
+
+const drawn = [];
+
+// Chart.js cannot read light-dark() and color-mix(): a pixel of the colour can be.
+const pixel = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+
+function plain(css) {
+  pixel.fillStyle = css;
+  pixel.fillRect(0, 0, 1, 1);
+  const [red, green, blue] = pixel.getImageData(0, 0, 1, 1).data;
+  return `rgb(${red}, ${green}, ${blue})`;
+}
+
+// The colour that a value of CSS has in the theme of the moment, in an element of these classes.
+function colour(css, classes = "") {
+  const probe = document.createElement("i");
+  probe.className = classes;
+  probe.style.color = css;
+  document.body.append(probe);
+  const value = getComputedStyle(probe).color;
+  probe.remove();
+  return plain(value);
+}
+
+function draw() {
+  while (drawn.length) drawn.pop().destroy();
+  const text = colour("var(--tblr-secondary)");
+  const line = colour("var(--tblr-border-color)");
+  const font = { family: getComputedStyle(document.body).fontFamily, size: 11 };
+  for (const canvas of document.querySelectorAll("canvas[data-chart]")) {
+    const { labels, series } = JSON.parse(document.getElementById(canvas.dataset.chart).textContent);
+    const datasets = series.map(({ label, colour: name, data }) => ({
+      label,
+      data,
+      backgroundColor: colour("var(--c)", `ink-${name}`),
+      borderRadius: 2,
+      maxBarThickness: 22,
+    }));
+    drawn.push(new Chart(canvas, {
+      type: "bar",
+      data: { labels, datasets },
+      options: {
+        animation: false,
+        maintainAspectRatio: false,
+        interaction: { mode: "index", intersect: false },
+        plugins: {
+          legend: {
+            align: "start",
+            labels: { color: text, boxWidth: 8, boxHeight: 8, usePointStyle: true, font: { ...font, size: 12 } },
+          },
+        },
+        scales: {
+          x: {
+            stacked: true,
+            grid: { display: false },
+            border: { color: line },
+            ticks: { color: text, maxRotation: 0, autoSkipPadding: 12, font },
+          },
+          y: {
+            stacked: true,
+            beginAtZero: true,
+            border: { display: false },
+            grid: { color: line },
+            ticks: { color: text, maxTicksLimit: 4, precision: 0, font },
+          },
+        },
+      },
+    }));
+  }
+}
+
+document.fonts.ready.then(() => {
+  draw();
+  new MutationObserver(draw).observe(document.documentElement, { attributeFilter: ["data-bs-theme"] });
+});
