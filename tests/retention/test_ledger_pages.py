@@ -231,5 +231,7 @@ def test_the_command_prints_the_figures_for_scripts(agent_tables: None) -> None:
     call_command("run_retention", "--json", stdout=out)
     figures = json.loads(out.getvalue())["metrics"]
     assert (figures["backlog_rows"], figures["seconds_behind"], figures["growing"]) == (0, 0, [])
-    assert figures["last_success"] == Run.objects.get().ended_at.isoformat()
+    ended_at = Run.objects.get().ended_at
+    assert ended_at
+    assert figures["last_success"] == ended_at.isoformat()
     assert figures["next_run"] > figures["last_success"]
