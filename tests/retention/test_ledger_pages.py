@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
+from io import StringIO
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -218,3 +221,17 @@ def test_the_overview_says_what_needs_a_person(db: None, compliance: Client, ope
     run = Run.objects.create(kind="retention", state="stopped")
     assert f"0 overdue {run} stopped" in text(compliance.get("/"))
     assert "0 overdue next" not in text(operator.get("/"))
+
+
+def test_the_command_prints_the_figures_for_scripts(agent_tables: None) -> None:
+    attach_main_store()
+    old_session("old")
+    in_force("Chats")
+    out = StringIO()
+    call_command("run_retention", "--json", stdout=out)
+    figures = json.loads(out.getvalue())["metrics"]
+    assert (figures["backlog_rows"], figures["seconds_behind"], figures["growing"]) == (0, 0, [])
+    ended_at = Run.objects.get().ended_at
+    assert ended_at
+    assert figures["last_success"] == ended_at.isoformat()
+    assert figures["next_run"] > figures["last_success"]

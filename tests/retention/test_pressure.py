@@ -99,7 +99,8 @@ def test_the_wait_can_be_switched_off(replicas: None, settings: Any) -> None:
     wait_for_database({})
 
 
-def test_the_database_is_asked_every_few_seconds(replicas: None) -> None:
+def test_the_database_is_asked_every_few_seconds(replicas: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pressure, "ASK_EVERY_SECONDS", 3_600.0)
     wait_for_database({})
     replica("'1 hour'")
     wait_for_database({})

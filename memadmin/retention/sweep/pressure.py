@@ -16,7 +16,7 @@ from memadmin.runs.engine import Lease, Wait
 ASK_EVERY_SECONDS = 5.0
 """Chunks take a quarter of a second: most of them do not ask."""
 
-RETRY_AFTER = timedelta(seconds=30)
+RETRY_AFTER = timedelta(minutes=1)
 
 BEHIND_BYTES = 64 * 2**20
 """Of a replica whose lag is unknown: the log that it has not replayed, from which it counts as behind."""
