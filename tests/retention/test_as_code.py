@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from hypothesis import given
@@ -15,7 +16,9 @@ from hypothesis import strategies as st
 
 from memadmin.retention.models import PolicyVersion, RetentionPolicy
 from memadmin.retention.policies.as_code import FileError, changes_by, drafts_from, exported, literal
+from memadmin.retention.policies.drafts import NAMES
 from memadmin.retention.policies.services import approve_change, propose_change
+from memadmin.retention.targets.base import all_targets
 from tests.builders import make_store
 from tests.people import person
 from tests.retention.policies import in_force
@@ -186,6 +189,14 @@ def test_each_mistake_is_one_sentence_with_the_policy(tmp_path: Path, text: str,
     assert any(mistake.startswith(sentence) for mistake in refused.value.mistakes), refused.value.mistakes
     with pytest.raises(CommandError, match=r"policies\.toml: "):
         imported(tmp_path, text)
+
+
+def test_the_documentation_names_every_target_and_its_example_can_be_imported() -> None:
+    text = Path(settings.CHECKOUT_DIR, "docs", "retention-as-code.md").read_text()
+    example = text.partition("```toml\n")[2].partition("```")[0]
+    assert [draft.name for draft in drafts_from(example)] == ["Closed tickets", "Payment disputes"]
+    assert all(f"`{target.name}`" in text for target in all_targets())
+    assert all(f"`{name}`" in text for name in NAMES)
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe", b"#" * (1024**2 + 1)])

@@ -6,12 +6,16 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils.timezone import now
 
-from memadmin.retention.models import SweepResult
+from memadmin.retention.models import SweepResult, UnfinishedExpiry
 from memadmin.runs.models import Run
 from memories_app.models import Evidence, Memory, Recall, Signal
 from sessions_app.models import SessionFinding, SessionRecord
+from sessions_app.services.erasing_subjects import fence_subject
 from tests.agents import add_items, attach_main_store, value_of
+from tests.builders import make_subject
 from tests.memories.builders import approved as approved_memory
 from tests.people import person
 from tests.retention.builders import make_hold
@@ -75,6 +79,25 @@ def test_a_long_session_goes_in_chunks(agent_tables: None, monkeypatch: pytest.M
     assert not SessionRecord.objects.exists()
     result = SweepResult.objects.get()
     assert (result.taken, result.items) == (1, 250)
+
+
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_an_erasure_that_has_begun_takes_over(agent_tables: None, is_begun: bool) -> None:
+    """The row of the session stays as its fence, also where a sweep had begun with it."""
+    attach_main_store()
+    add_items("old", "text")
+    age("old", timedelta(days=40))
+    subject = make_subject("ada")
+    SessionRecord.objects.update(subject=subject)
+    version = in_force()
+    if is_begun:
+        SessionRecord.objects.update(erased_at=now())
+        UnfinishedExpiry.objects.create(record_id=SessionRecord.objects.get().pk, version=version)
+    with transaction.atomic():
+        fence_subject(subject)
+    assert swept().state == Run.State.COMPLETE
+    assert SessionRecord.objects.get().session_id == "old"
+    assert not UnfinishedExpiry.objects.exists()
 
 
 def test_what_hung_on_a_session_has_its_outcome(agent_tables: None) -> None:

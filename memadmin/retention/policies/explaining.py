@@ -29,7 +29,7 @@ from sessions_app.models import SessionRecord, Subject, SubjectAlias
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability
 
-MOST_COUNTED = 200
+MOST_COUNTED = 100
 """Sessions of a subject, and memories, whose resolution is computed for its page."""
 
 VERBS = {

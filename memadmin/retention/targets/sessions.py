@@ -31,6 +31,9 @@ from sessions_app.stores.base import Backend, Capability, SessionBusy, SessionUn
 LIVE = timedelta(hours=1)
 """A session with activity in this time is in use, whatever the policy says."""
 
+BEING_ERASED = Q(is_forgotten=True) | Q(subject__erased_at__isnull=False)
+"""Condition of sessions that an erasure has taken over, or has erased."""
+
 SESSIONS_AT_ONCE = 100
 """Sessions of one chunk, at most: each takes a few statements, however short it is."""
 
@@ -169,7 +172,11 @@ class SessionTarget(RecordTarget):
         return taken
 
     def next_records(self, due: DueRows, rule: Rule, result: SweepResult) -> list[SessionRecord]:
-        """The next sessions that the rule takes, oldest first; those of which some items are gone come first of all."""
+        """The next sessions that the rule takes, oldest first; those of which some items are gone come first of all.
+
+        Sessions of a subject whose erasure has begun are left to it: their rows stay as fences.
+        """
+        UnfinishedExpiry.objects.filter(record_id__in=SessionRecord.objects.filter(BEING_ERASED).values("pk")).delete()
         unfinished = UnfinishedExpiry.objects.filter(version=rule.version).values("record_id")
         here = self.at_place(SessionRecord.objects.filter(pk__in=unfinished), result.place)
         if found := list(here.order_by("pk")[:SESSIONS_AT_ONCE]):
@@ -178,7 +185,7 @@ class SessionTarget(RecordTarget):
         rows = self.at_place(due.due(rule), result.place)
         if result.cursor:
             rows = rows.filter(after(column, result.cursor))
-        return list(rows.order_by(column, "pk")[:SESSIONS_AT_ONCE])
+        return list(rows.exclude(BEING_ERASED).order_by(column, "pk")[:SESSIONS_AT_ONCE])
 
     def take_whole(self, backend: Backend, batch: Sequence[SessionRecord], at_most: int) -> Taken | None:
         """Deletes the first sessions of the batch together; None if that is not possible: then one by one."""
