@@ -21,8 +21,12 @@ class RetentionKind(RunKind):
     title = "Retention"
     unit = "rows"
     counters: ClassVar = {"items": "Items", "held": "Kept by holds", "live": "Kept, in use"}
-    sentences: ClassVar = {**KeptReason.SENTENCES, work.AWAY: "The store did not respond and was skipped."}
-    hints: ClassVar = frozenset({KeptReason.KEPT_WITH_TURN, KeptReason.BUSY})
+    sentences: ClassVar = {
+        **KeptReason.SENTENCES,
+        work.AWAY: "The store did not respond and was skipped.",
+        work.REFUSED: "The store was skipped: it was removed, or its times are in another zone than it says.",
+    }
+    hints: ClassVar = frozenset({KeptReason.ACTIVE, KeptReason.KEPT_WITH_TURN, KeptReason.BUSY})
 
     def work(self, lease: Lease) -> None:
         work.work(lease)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Sum
+from django.db.models import OuterRef, Subquery, Sum
 
-from memadmin.retention.models import PolicyVersion, SweepResult
+from memadmin.retention.models import PolicyVersion, SweepResult, UnfinishedExpiry
 from memadmin.retention.policies.rules import Action, Rule
 from memadmin.retention.targets.base import target_named
-from memadmin.retention.targets.due_rows import DueRows
+from memadmin.retention.targets.due_rows import DueRows, database_time
 from memadmin.runs.engine import Lease
 from memadmin.runs.models import Run
 from memadmin.runs.services import request_run
+from sessions_app.models import SessionRecord
 
 RUN_KIND = "retention"
 
@@ -33,37 +34,71 @@ def request_sweep(*, by: User | None = None, policy: str = "") -> Run:
     return with_same.first() or request_run(RUN_KIND, by=by, parameters={"policy": policy})
 
 
-def start(lease: Lease, due: DueRows) -> None:
+def start(lease: Lease) -> None:
     """Makes the results of a run, with what is due under each rule at each place. Safe to repeat."""
     if STARTED in lease.run.cursor:
         return
+    due = DueRows.now(instant_of(lease))
     wanted = lease.run.parameters.get("policy", "")
-    for position, rule in enumerate(sweepable(due)):
+    begun = add_begun(lease)
+    for position, rule in enumerate(sweepable(due), start=begun):
         if wanted and rule.name != wanted:
             continue
         target = target_named(rule.target)
         for place in target.places(rule):
+            lease.checkpoint()
             # Counting takes time at large stores.
             lease.extend(COUNTING)
             count = target.count(due, rule, place)
-            with lease.chunk():
-                SweepResult.objects.get_or_create(
-                    run=lease.run,
-                    version_id=rule.version,
-                    place=place,
-                    defaults={
-                        "position": position,
-                        "previewed": count.rows,
-                        "previewed_items": count.items,
-                        "held": count.held,
-                        "live": count.live,
-                    },
+            with lease.chunk() as run:
+                counted = {
+                    "previewed": count.rows if count.is_complete else None,
+                    "previewed_items": count.items,
+                    "held": count.held,
+                    "live": count.live,
+                }
+                result, is_new = SweepResult.objects.get_or_create(
+                    run=run, version_id=rule.version, place=place, defaults={"position": position, **counted}
                 )
+                if not is_new and result.previewed is None:
+                    # It is there for the sessions that an earlier run has begun.
+                    SweepResult.objects.filter(pk=result.pk).update(**counted)
     with lease.chunk() as run:
-        counted = SweepResult.objects.filter(run=run).aggregate(rows=Sum("previewed"), items=Sum("previewed_items"))
-        run.total = (counted["rows"] or 0) + (counted["items"] or 0)
+        sums = SweepResult.objects.filter(run=run).aggregate(rows=Sum("previewed"), items=Sum("previewed_items"))
+        run.total = (sums["rows"] or 0) + (sums["items"] or 0)
         run.cursor = {**run.cursor, STARTED: True}
         run.rows_per_second = run.rows_per_second or speed_for(run.total)
+
+
+def instant_of(lease: Lease) -> datetime:
+    """The instant at which rows must be due for this run: that of its beginning, by the database.
+
+    A clock that steps ahead later makes it take no more. One that steps back makes it take less: see `take_chunk`.
+    """
+    if INSTANT not in lease.run.parameters:
+        with lease.chunk() as run:
+            run.parameters = {**run.parameters, INSTANT: database_time().isoformat()}
+            Run.objects.filter(pk=run.pk).update(parameters=run.parameters)
+    return datetime.fromisoformat(lease.run.parameters[INSTANT])
+
+
+INSTANT = "at"
+"""Name of the run's parameter that keeps the instant."""
+
+
+def add_begun(lease: Lease) -> int:
+    """Adds a result for each version and store with sessions that an earlier run has begun; returns how many.
+
+    They are finished first, whatever came of that run and of the policy: their items are gone in part, and agents
+    cannot write to them.
+    """
+    with lease.chunk() as run:
+        stores = SessionRecord.objects.filter(pk=OuterRef("record_id")).values("store__name")
+        begun = UnfinishedExpiry.objects.annotate(place=Subquery(stores)).exclude(place=None)
+        places = list(begun.order_by("version_id", "place").values_list("version_id", "place").distinct())
+        for position, (version, place) in enumerate(places):
+            SweepResult.objects.get_or_create(run=run, version_id=version, place=place, defaults={"position": position})
+    return len(places)
 
 
 COUNTING = timedelta(minutes=10)
@@ -90,7 +125,8 @@ SLOWEST = 100
 def expected_rows(result: SweepResult) -> int | None:
     """Rows that this version was expected to take here: by the last run's forecast, or by the approved preview.
 
-    None where nothing is known: then the run's own count is all there is. Two queries.
+    None where nothing is known: then the run's own count is all there is. A place that an approved preview does not
+    have was not expected at all. Two queries.
     """
     last = (
         SweepResult.objects.filter(version=result.version_id, place=result.place, forecast__isnull=False)
@@ -101,8 +137,10 @@ def expected_rows(result: SweepResult) -> int | None:
     if last is not None:
         return last.forecast
     approved = PolicyVersion.objects.values_list("preview", flat=True).get(pk=result.version_id)
-    counts = {place["place"]: place["rows"] for place in approved.get("places", [])}
-    return counts.get(result.place)
+    if "places" not in approved:
+        return None
+    counts = {place["place"]: place["rows"] for place in approved["places"]}
+    return counts.get(result.place, 0)
 
 
 def is_too_much(rows: int, expected: int) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, cast
 
+from django.db import transaction
 from django.db.models import (
     Count,
     DateTimeField,
@@ -18,7 +19,6 @@ from django.db.models import (
     Q,
     QuerySet,
     Subquery,
-    Value,
 )
 from django.db.models.functions import Coalesce, Greatest, Now
 
@@ -26,13 +26,16 @@ from memadmin import audit
 from memadmin.retention.models import SweepResult
 from memadmin.retention.policies.rules import Action, Facts, Rule
 from memadmin.retention.targets.base import (
-    Held,
+    IsHeldSubject,
     PlaceCount,
     RetentionTarget,
     Taken,
+    added,
+    held_session_q,
     of_record,
     register,
     subject_kind_q,
+    tables_of,
 )
 from memadmin.retention.targets.due_rows import DueRows
 from memories_app import audit_events as memory_events
@@ -65,24 +68,26 @@ class RowTarget(RetentionTarget):
         # Another process that works on a row comes first; the next run takes what is left.
         locked = due.due(rule).filter(pk__in=keys).select_for_update(skip_locked=True, of=("self",))
         chosen = list(locked.values_list("pk", flat=True))
-        try:
-            with refusals_explained():
-                taken.tables = self.take(rule, rows.model._default_manager.filter(pk__in=chosen))
-        except DeletionRefused:
-            # A hold on a session that a memory also rests on.
-            taken.held = len(chosen)
-            return taken
-        taken.taken = len(chosen)
+        if not self.take_or_leave(rule, rows, chosen, taken):
+            # One is held by what the query does not see: the others go all the same.
+            for key in chosen:
+                taken.held += not self.take_or_leave(rule, rows, [key], taken)
         return taken
+
+    def take_or_leave(self, rule: Rule, rows: QuerySet[Any], keys: Sequence[Any], taken: Taken) -> bool:
+        """Takes these rows, all or none; false if a hold keeps one of them."""
+        try:
+            with refusals_explained(), transaction.atomic():
+                tables = self.take(rule, rows.model._default_manager.filter(pk__in=keys))
+        except DeletionRefused:
+            return False
+        taken.tables = added(taken.tables, tables)
+        taken.taken += len(keys)
+        return True
 
     def take(self, rule: Rule, rows: QuerySet[Any]) -> dict[str, int]:
         """Carries the rule's action out on these rows, which are few; returns rows by table."""
         return tables_of(rows.delete()[1])
-
-
-def tables_of(deleted: Mapping[str, int]) -> dict[str, int]:
-    """Rows by table, of what `delete` returns."""
-    return {model.lower().replace(".", "_"): count for model, count in deleted.items() if count}
 
 
 LAST_RECALL = RecalledMemory.objects.filter(memory=OuterRef("pk")).order_by("-recalled_at").values("recalled_at")[:1]
@@ -104,10 +109,9 @@ class AnyMemoryTarget(RowTarget):
 
     def held(self) -> Q:
         sources = SessionRecord.objects.filter(
-            Held(F("id"), F("subject_id"), F("labels")),
-            pk__in=Evidence.objects.filter(memory=OuterRef(OuterRef("pk"))).values("record_id"),
+            held_session_q(), pk__in=Evidence.objects.filter(memory=OuterRef(OuterRef("pk"))).values("record_id")
         )
-        return Q(Held(Value(None), F("subject_id"), Value("{}"))) | Q(Exists(sources))
+        return Q(IsHeldSubject(F("subject_id"))) | Q(Exists(sources))
 
     def facts(self, row: Memory, holds: Sequence[int] = ()) -> Facts:
         """Three queries at most."""
@@ -205,8 +209,8 @@ class SessionRowTarget(RowTarget):
         return F(self.column)
 
     def held(self) -> Q:
-        sessions = SessionRecord.objects.filter(Held(F("id"), F("subject_id"), F("labels")), pk=OuterRef("record_id"))
-        return Q(Held(Value(None), F("subject_id"), Value("{}"))) | Q(Exists(sessions))
+        sessions = SessionRecord.objects.filter(held_session_q(), pk=OuterRef("record_id"))
+        return Q(IsHeldSubject(F("subject_id"))) | Q(Exists(sessions))
 
     def facts(self, row: Any, holds: Sequence[int] = ()) -> Facts:
         """Four queries at most."""
