@@ -10,9 +10,9 @@ import pytest
 
 from memadmin.erasure.suppression import entering
 from memadmin.erasure.suppression.ledger import Ledger
-from tests.erasure.faults import after_chunk, small_chunks
+from tests.erasure.faults import after_chunk, small_chunks, start
 
-__all__ = ["after_chunk", "copies_folder", "small_chunks"]
+__all__ = ["after_chunk", "copies_folder", "small_chunks", "start"]
 
 
 @pytest.fixture

@@ -26,6 +26,9 @@ SLACK = 100
 STARTED = "started"
 """Key of the run's cursor: the results are counted."""
 
+COUNTED = "counted"
+"""Key of the run's cursor: versions and places that are counted already."""
+
 
 @transaction.atomic
 def request_sweep(*, by: User | None = None, policy: str = "") -> Run:
@@ -38,36 +41,45 @@ def start(lease: Lease) -> None:
     """Makes the results of a run, with what is due under each rule at each place. Safe to repeat."""
     if STARTED in lease.run.cursor:
         return
+    if INSTANT not in lease.run.parameters:
+        with lease.chunk() as run:
+            run.parameters = {**run.parameters, INSTANT: database_time().isoformat()}
+            Run.objects.filter(pk=run.pk).update(parameters=run.parameters)
+            add_begun(run)
     due = DueRows.now(instant_of(lease))
     wanted = lease.run.parameters.get("policy", "")
-    begun = add_begun(lease)
-    for position, rule in enumerate(sweepable(due), start=begun):
-        if wanted and rule.name != wanted:
-            continue
-        target = target_named(rule.target)
-        for place in target.places(rule):
-            lease.checkpoint()
-            # Counting takes time at large stores.
-            lease.extend(COUNTING)
-            count = target.count(due, rule, place)
-            with lease.chunk() as run:
-                counted = {
-                    "previewed": count.rows if count.is_complete else None,
-                    "previewed_items": count.items,
-                    "held": count.held,
-                    "live": count.live,
-                }
-                result, is_new = SweepResult.objects.get_or_create(
-                    run=run, version_id=rule.version, place=place, defaults={"position": position, **counted}
-                )
-                if not is_new and result.previewed is None:
-                    # It is there for the sessions that an earlier run has begun.
-                    SweepResult.objects.filter(pk=result.pk).update(**counted)
+    for position, rule in enumerate(sweepable(due), start=1):
+        for place in target_named(rule.target).places(rule) if wanted in ("", rule.name) else ():
+            if f"{rule.version} {place}" not in lease.run.cursor.get(COUNTED, []):
+                count_at(lease, due, rule, place, position)
+                lease.checkpoint()
     with lease.chunk() as run:
         sums = SweepResult.objects.filter(run=run).aggregate(rows=Sum("previewed"), items=Sum("previewed_items"))
         run.total = (sums["rows"] or 0) + (sums["items"] or 0)
-        run.cursor = {**run.cursor, STARTED: True}
+        run.cursor = {STARTED: True}
         run.rows_per_second = run.rows_per_second or speed_for(run.total)
+
+
+def count_at(lease: Lease, due: DueRows, rule: Rule, place: str, position: int) -> None:
+    """Makes one result, with what is due now. Counting takes time at large stores."""
+    lease.extend(COUNTING)
+    count = target_named(rule.target).count(due, rule, place)
+    counted = {
+        "previewed": count.rows if count.is_complete else None,
+        "previewed_items": count.items,
+        "held": count.held,
+        "live": count.live,
+    }
+    with lease.chunk() as run:
+        # It may be there for the sessions that an earlier run has begun.
+        SweepResult.objects.update_or_create(
+            run=run,
+            version_id=rule.version,
+            place=place,
+            defaults=counted,
+            create_defaults={"position": position, **counted},
+        )
+        run.cursor = {**run.cursor, COUNTED: [*run.cursor.get(COUNTED, []), f"{rule.version} {place}"]}
 
 
 def instant_of(lease: Lease) -> datetime:
@@ -75,10 +87,6 @@ def instant_of(lease: Lease) -> datetime:
 
     A clock that steps ahead later makes it take no more. One that steps back makes it take less: see `take_chunk`.
     """
-    if INSTANT not in lease.run.parameters:
-        with lease.chunk() as run:
-            run.parameters = {**run.parameters, INSTANT: database_time().isoformat()}
-            Run.objects.filter(pk=run.pk).update(parameters=run.parameters)
     return datetime.fromisoformat(lease.run.parameters[INSTANT])
 
 
@@ -86,19 +94,16 @@ INSTANT = "at"
 """Name of the run's parameter that keeps the instant."""
 
 
-def add_begun(lease: Lease) -> int:
-    """Adds a result for each version and store with sessions that an earlier run has begun; returns how many.
+def add_begun(run: Run) -> None:
+    """Adds a result for each version and store with sessions that an earlier run has begun.
 
     They are finished first, whatever came of that run and of the policy: their items are gone in part, and agents
     cannot write to them.
     """
-    with lease.chunk() as run:
-        stores = SessionRecord.objects.filter(pk=OuterRef("record_id")).values("store__name")
-        begun = UnfinishedExpiry.objects.annotate(place=Subquery(stores)).exclude(place=None)
-        places = list(begun.order_by("version_id", "place").values_list("version_id", "place").distinct())
-        for position, (version, place) in enumerate(places):
-            SweepResult.objects.get_or_create(run=run, version_id=version, place=place, defaults={"position": position})
-    return len(places)
+    stores = SessionRecord.objects.filter(pk=OuterRef("record_id")).values("store__name")
+    begun = UnfinishedExpiry.objects.annotate(place=Subquery(stores)).exclude(place=None)
+    for version, place in begun.values_list("version_id", "place").distinct():
+        SweepResult.objects.create(run=run, version_id=version, place=place)
 
 
 COUNTING = timedelta(minutes=10)

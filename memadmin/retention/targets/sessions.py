@@ -184,6 +184,8 @@ class SessionTarget(RecordTarget):
                 let_go_on(record)
             except StillActive:
                 taken.leave(KeptReason.ACTIVE)
+            except Gone:
+                pass
             except (SessionBusy, SessionUnreadable) as problem:
                 taken.leave(KeptReason.BUSY if isinstance(problem, SessionBusy) else KeptReason.UNREADABLE)
                 if record.erased_at:
@@ -229,7 +231,7 @@ class SessionTarget(RecordTarget):
                     return None
                 refuse_changed(gone)
                 tables = added(delete_what_hung_on(gone), delete_records(gone))
-        except (DeletionRefused, StillActive):
+        except (DeletionRefused, StillActive, Gone):
             return None
         # A session without items counts, too.
         count = sum(items.values())
@@ -242,8 +244,12 @@ class StillActive(Exception):
     """An agent wrote to the session, or an operator changed it, after it was selected. Nothing was changed."""
 
 
+class Gone(Exception):
+    """Another run or an erasure has taken the session meanwhile. Nothing was changed."""
+
+
 def take_one(backend: Backend, record: SessionRecord, taken: Taken, rule: Rule, *, at_most: int) -> bool:
-    """Deletes items of one session; true if it is gone. Raises DeletionRefused, StillActive and StoreUnavailable."""
+    """Deletes items of one session; true if it is gone. Raises DeletionRefused, StillActive, Gone, StoreUnavailable."""
     is_begun, is_here = record.erased_at is not None, has_triggers(record.store)
     tables: dict[str, int] = {}
     with refusals_explained(), transaction.atomic():
@@ -286,12 +292,12 @@ def fenced_by_expiry() -> QuerySet[SessionRecord]:
 
 
 def lock_begun(record: SessionRecord) -> None:
-    """Keeps an erasure from taking the session over before the transaction ends. Raises StillActive if one did.
+    """Keeps an erasure from taking the session over before the transaction ends. Raises Gone if one did.
 
     Not the lock that writers wait for: agents lock in another order.
     """
     if not fenced_by_expiry().select_for_update(no_key=True, of=("self",)).filter(pk=record.pk).exists():
-        raise StillActive
+        raise Gone
 
 
 def let_go_on(record: SessionRecord) -> None:
@@ -301,10 +307,15 @@ def let_go_on(record: SessionRecord) -> None:
 
 
 def refuse_changed(records: Sequence[SessionRecord]) -> None:
-    """Raises StillActive if one of them changed since it was read. Their rows are locked by the deletion."""
-    before = {record.pk: seen(record) for record in records}
-    for record in SessionRecord.objects.filter(pk__in=before):
-        if seen(record) != before[record.pk]:
+    """Raises StillActive if one of them changed since it was read, and Gone if it is not there any more.
+
+    Their rows are locked by the deletion. Of one that was gone it made a new row, which goes with the transaction.
+    """
+    after = {record.pk: seen(record) for record in SessionRecord.objects.filter(pk__in=[each.pk for each in records])}
+    for record in records:
+        if record.pk not in after:
+            raise Gone
+        if after[record.pk] != seen(record):
             raise StillActive
 
 
