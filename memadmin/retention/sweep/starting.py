@@ -111,9 +111,11 @@ COUNTING = timedelta(minutes=10)
 
 
 def sweepable(due: DueRows) -> list[Rule]:
-    """Rules that take something, the strongest first. Whole sessions before their items."""
+    """Rules that take something, the strongest first: whole sessions before their items, and deletions before other
+    actions, so that none takes in the same run what another has changed.
+    """
     taking = [rule for rule in due.rules if rule.length and rule.action != Action.KEEP]
-    return sorted(taking, key=lambda rule: (rule.target != "sessions", rule.order()))
+    return sorted(taking, key=lambda rule: (rule.target != "sessions", rule.action != Action.DELETE, rule.order()))
 
 
 def speed_for(rows: int) -> int | None:

@@ -72,7 +72,7 @@ class ItemTarget(RecordTarget):
                 if number == MOST_COUNTED:
                     problem = f"Only the oldest {MOST_COUNTED} sessions were read. A run takes more."
                     break
-                if count := count_due(store, record.session_id, due_times(due, rule), at):
+                if count := count_due(store, record.session_id, rule, due_times(due, rule), at):
                     sessions, items = sessions + 1, items + count
                     subjects.add(record.subject_id)
                     oldest = oldest or record.registered_at
@@ -175,12 +175,14 @@ def decision_on(store: SessionStore, session_id: str, times: DueTimes, at: datet
     return decision
 
 
-def count_due(store: SessionStore, session_id: str, times: DueTimes, at: datetime) -> int:
-    """Number of items of a session that would go."""
+def count_due(store: SessionStore, session_id: str, rule: Rule, times: DueTimes, at: datetime) -> int:
+    """Number of items of a session that would go, or lose their text if they have any."""
     if not is_old(store, sealing_of(store), session_id, times, at):
         return 0
     decision = decision_on(store, session_id, times, at)
-    return len(decision.goes(sealed_backend_for(store, opens=True).every_item(session_id)))
+    items = list(sealed_backend_for(store, opens=True).every_item(session_id))
+    gone = decision.goes(items)
+    return len(gone) if rule.action == Action.DELETE else sum(1 for _ in redacted(items, gone))
 
 
 def take_from(

@@ -24,7 +24,7 @@ from django.db.models.functions import Coalesce, Greatest, Now
 
 from memadmin import audit
 from memadmin.retention.models import SweepResult
-from memadmin.retention.policies.rules import Action, Facts, Rule
+from memadmin.retention.policies.rules import OF_APPROVED, Action, Facts, Rule
 from memadmin.retention.targets.base import (
     IsHeldSubject,
     PlaceCount,
@@ -167,7 +167,7 @@ class MemoryTarget(AnyMemoryTarget):
 
     def scope_q(self, rule: Rule) -> Q:
         condition = super().scope_q(rule)
-        if rule.action in (Action.REVALIDATE, Action.EXPIRE):
+        if rule.action in OF_APPROVED:
             condition &= Q(status=Memory.Status.APPROVED)
         return condition
 
