@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-from tests.erasure.faults import after_chunk, small_chunks, start
+import pytest
 
-__all__ = ["after_chunk", "small_chunks", "start"]
+from memadmin.retention.targets import sessions
+from tests.erasure.faults import ROWS, after_chunk, start
+from tests.erasure.faults import small_chunks as small_chunks_of_runs
+
+__all__ = ["after_chunk", "small_chunks", "small_chunks_of_runs", "start"]
+
+
+@pytest.fixture
+def small_chunks(small_chunks_of_runs: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of ROWS rows, however fast this machine is."""
+    monkeypatch.setattr(sessions, "FEWEST_ITEMS", ROWS)

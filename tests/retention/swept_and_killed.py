@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from memadmin.retention.targets import sessions
 from memadmin.runs import engine
 from memadmin.runs.models import Run
 from tests.forks import use_database
@@ -40,5 +41,6 @@ def main(database: str, data_dir: Path, run_id: int, point: int, rows: int) -> N
 
     setattr(engine.Lease, "chunk", watched_chunk)  # noqa: B010  # a place without a lock
     setattr(engine.Lease, "__init__", begin_small)  # noqa: B010
+    sessions.FEWEST_ITEMS = rows
     setattr(engine.Lease, "_adapt", lambda lease, took: None)  # noqa: B010
     engine.carry_on(Run.objects.get(pk=run_id))

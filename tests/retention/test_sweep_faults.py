@@ -299,7 +299,7 @@ def test_a_hold_in_the_middle_of_a_chunk_waits_for_its_end(
     policy: PolicyVersion, start: Callable[..., Worker], officer: User, number: int
 ) -> None:
     """In the first chunk of a long session, where a trigger asks for holds, and in the second, where none does."""
-    add_items("long", *(f"further item {number}" for number in range(300)))
+    add_items("long", *(f"further item {number}" for number in range(600)))
     age("long", timedelta(days=60))
     run = request_sweep()
     worker = start(run, number, "within")
@@ -310,7 +310,7 @@ def test_a_hold_in_the_middle_of_a_chunk_waits_for_its_end(
         worker.goes_on_to_its_end()
         placing.result()
     left = items_of("long")
-    assert 0 <= left < LONG + 300
+    assert 0 <= left < LONG + 600
     carry_on(run)
     # Nothing more has gone since the hold is there, and what was left is not fenced.
     assert items_of("long") == left

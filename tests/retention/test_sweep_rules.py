@@ -114,10 +114,11 @@ def everything(agent_tables: None) -> None:
         turns = [timedelta(days=random.randrange(70)) for _ in range(2)]
         with connection.cursor() as cursor:
             for turn in turns:
+                values: list[Any] = [turn, name, name]
                 cursor.execute(
                     "UPDATE agent_messages SET created_at = created_at - %s WHERE session_id = %s AND id <= (SELECT"
                     " percentile_disc(0.5) WITHIN GROUP (ORDER BY id) FROM agent_messages WHERE session_id = %s)",
-                    [turn, name, name],
+                    values,
                 )
         SessionRecord.objects.filter(session_id=name).update(
             agent=random.choice(["", "bot", "clerk"]),
@@ -135,7 +136,7 @@ def everything(agent_tables: None) -> None:
         subject, record = random.choice(subjects), random.choice([*records[:4], None, None])
         Signal.objects.create(
             subject=subject,
-            record_id=record and record.pk,
+            record_id=record.pk if record else None,
             kind=random.choice(["preference", "correction"]),
             agent=random.choice(["", "bot"]),
         )
@@ -148,12 +149,12 @@ def everything(agent_tables: None) -> None:
         if record and record.subject_id in (None, memory.subject_id):
             Evidence.objects.create(memory=memory, record_id=record.pk, session_id=record.session_id, item_id="1")
         Memory.objects.filter(pk=memory.pk).update(proposed_at=past(), decided_at=random.choice([None, past()]))
-        recall = Recall.objects.create(subject=subject, record_id=record and record.pk)
+        recall = Recall.objects.create(subject=subject, record_id=record.pk if record else None)
         if memory.status == "approved" and number % 2:
             RecalledMemory.objects.create(recall=recall, memory=memory, version=1, place=1, recalled_at=past())
     for rows, column in ((Signal, "created_at"), (Recall, "recalled_at")):
-        for row in rows.objects.all():  # type: ignore[attr-defined]
-            rows.objects.filter(pk=row.pk).update(**{column: past()})  # type: ignore[attr-defined]
+        for row in rows.objects.all():
+            rows.objects.filter(pk=row.pk).update(**{column: past()})
     make_hold(records[0], by=officer)
     make_hold("vip", by=officer)
     held = subjects[1]

@@ -1046,7 +1046,7 @@ def put_on_record(agent: Agent, session_id: str, *, activity: timedelta = timede
     if registry.has_fence(agent.store):
         # With the trigger, which would have followed a writing at that time.
         with connection.cursor() as cursor:
-            wanted = [at.replace(tzinfo=None), session_id]
+            wanted: list[Any] = [at.replace(tzinfo=None), session_id]
             cursor.execute(f"UPDATE {agent.store.sessions_table} SET updated_at = %s WHERE session_id = %s", wanted)
     records = SessionRecord.objects.filter(store=agent.store, session_id=session_id)
     assert records.update(last_activity_at=at, registered_at=datetime.now(UTC) - timedelta(days=41))

@@ -146,7 +146,7 @@ def expected_rows(result: SweepResult) -> int | None:
     approved = PolicyVersion.objects.values_list("preview", flat=True).get(pk=result.version_id)
     if "places" not in approved:
         return None
-    counts = {place["place"]: place["rows"] for place in approved["places"]}
+    counts: dict[str, int] = {place["place"]: place["rows"] for place in approved["places"]}
     return counts.get(result.place, 0)
 
 

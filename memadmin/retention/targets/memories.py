@@ -38,6 +38,7 @@ from memadmin.retention.targets.base import (
     tables_of,
 )
 from memadmin.retention.targets.due_rows import DueRows
+from memadmin.retention.targets.sessions import after
 from memories_app import audit_events as memory_events
 from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Signal
 from memories_app.services.retiring import ask_revalidation
@@ -47,6 +48,17 @@ from sessions_app.services.deletion_guards import DeletionRefused, refusals_expl
 
 class RowTarget(RetentionTarget):
     """A target with rows of one of our own tables, in the order of their keys."""
+
+    order: Sequence[str] = ("pk",)
+    """Columns by which chunks follow each other; the key is the last."""
+
+    def cursor_at(self, row: Sequence[Any]) -> dict[str, str]:
+        """Cursor behind a row with the values of `order`."""
+        return {"id": str(row[-1])}
+
+    def beyond(self, cursor: Mapping[str, Any]) -> Q:
+        """Condition of rows behind a cursor."""
+        return Q(pk__gt=cursor["id"])
 
     def count(self, due: DueRows, rule: Rule, place: str) -> PlaceCount:
         clock = self.clock(rule.clock)
@@ -60,11 +72,12 @@ class RowTarget(RetentionTarget):
     def take_some(self, due: DueRows, rule: Rule, result: SweepResult, *, at_most: int) -> Taken:
         rows = due.due(rule)
         if result.cursor:
-            rows = rows.filter(pk__gt=result.cursor["id"])
-        keys = list(rows.order_by("pk").values_list("pk", flat=True)[:at_most])
-        if not keys:
+            rows = rows.filter(self.beyond(result.cursor))
+        found = list(rows.order_by(*self.order).values_list(*self.order)[:at_most])
+        if not found:
             return Taken()
-        taken = Taken(passed=len(keys), cursor={"id": str(keys[-1])})
+        keys = [row[-1] for row in found]
+        taken = Taken(passed=len(keys), cursor=self.cursor_at(found[-1]))
         # Another process that works on a row comes first; the next run takes what is left.
         locked = due.due(rule).filter(pk__in=keys).select_for_update(skip_locked=True, of=("self",))
         chosen = list(locked.values_list("pk", flat=True))
@@ -204,6 +217,17 @@ class SessionRowTarget(RowTarget):
         "agent": lambda name: Q(agent=name),
         "subject_kind": subject_kind_q,
     }
+
+    @property
+    def order(self) -> Sequence[str]:  # type: ignore[override]
+        """The oldest first, along an index: these tables have a row for each run of an agent."""
+        return (self.column, "pk")
+
+    def cursor_at(self, row: Sequence[Any]) -> dict[str, str]:
+        return {"at": row[0].isoformat(), "id": str(row[-1])}
+
+    def beyond(self, cursor: Mapping[str, Any]) -> Q:
+        return after(self.column, cursor)
 
     def clock(self, name: str) -> F:
         return F(self.column)

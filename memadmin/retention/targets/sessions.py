@@ -42,6 +42,9 @@ LIVE = timedelta(hours=1)
 SESSIONS_AT_ONCE = 100
 """Sessions of one chunk, at most: each takes a few statements, however short it is."""
 
+FEWEST_ITEMS = 500
+"""Items of one chunk, at least: no agent waits for sessions that are old, and a chunk takes some thirty statements."""
+
 COUNTED_AT_ONCE = 1_000
 
 CONDITIONS: Mapping[str, Callable[[Any], Q]] = {
@@ -163,7 +166,7 @@ class SessionTarget(RecordTarget):
     def take_some(self, due: DueRows, rule: Rule, result: SweepResult, *, at_most: int) -> Taken:
         store = store_named(result.place)
         backend = backend_for(store)
-        taken = Taken(cursor=result.cursor)
+        taken, at_most = Taken(cursor=result.cursor), max(at_most, FEWEST_ITEMS)
         if Capability.ERASE_SESSIONS not in backend.capabilities:
             count = self.at_place(due.due(rule), result.place).count()
             taken.left = {KeptReason.CANNOT_ERASE: count} if count else {}
@@ -211,7 +214,7 @@ class SessionTarget(RecordTarget):
         Not those that belong to an erasure by now: it deletes the rest, and keeps the fence.
         """
         unfinished = UnfinishedExpiry.objects.filter(version=rule.version).values("record_id")
-        return self.at_place(fenced_by_expiry().filter(pk__in=unfinished), place).order_by("pk")
+        return self.at_place(fenced_by_expiry().filter(pk__in=unfinished), place).select_related("store").order_by("pk")
 
     def next_records(self, due: DueRows, rule: Rule, result: SweepResult) -> list[SessionRecord]:
         """The next sessions that the rule takes, oldest first."""
@@ -219,7 +222,7 @@ class SessionTarget(RecordTarget):
         rows = self.at_place(due.due(rule), result.place)
         if "at" in result.cursor:
             rows = rows.filter(after(column, result.cursor))
-        return list(rows.order_by(column, "pk")[:SESSIONS_AT_ONCE])
+        return list(rows.select_related("store").order_by(column, "pk")[:SESSIONS_AT_ONCE])
 
     def take_whole(self, backend: Backend, batch: Sequence[SessionRecord], at_most: int) -> Taken | None:
         """Deletes the first sessions of the batch together; None if that is not possible: then one by one."""
@@ -266,6 +269,9 @@ def take_one(backend: Backend, record: SessionRecord, taken: Taken, rule: Rule, 
         deleted = backend.delete_some(record.session_id, at_most=max(at_most - taken.items, 1))
         if is_here and not is_begun:
             refuse_changed([record])
+            tables = delete_what_hung_on([record])
+        if is_begun and not deleted.left:
+            # An inspection that had begun before may have noted something since.
             tables = delete_what_hung_on([record])
         if deleted.left:
             UnfinishedExpiry.objects.get_or_create(record_id=record.pk, defaults={"version_id": rule.version})
@@ -363,7 +369,9 @@ def place_of(record: SessionRecord, column: str) -> dict[str, Any]:
 
 
 def after(column: str, cursor: Mapping[str, Any]) -> Q:
-    return Q(**{f"{column}__gt": cursor["at"]}) | Q(**{column: cursor["at"], "pk__gt": cursor["id"]})
+    """Condition of rows beyond a cursor; the first part is what an index can find."""
+    beyond = Q(**{f"{column}__gt": cursor["at"]}) | Q(pk__gt=cursor["id"])
+    return Q(**{f"{column}__gte": cursor["at"]}) & beyond
 
 
 def store_named(name: str) -> SessionStore:
