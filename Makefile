@@ -56,6 +56,7 @@ bench:
 	$(PYTHON) -m tests.benchmarks.memories
 	$(PYTHON) -m tests.benchmarks.recall
 	$(PYTHON) -m tests.benchmarks.erasure
+	$(PYTHON) -m tests.benchmarks.retention
 
 # Every page at both widths and in both themes, as pictures in test-results/look/.
 look:

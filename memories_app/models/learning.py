@@ -71,6 +71,7 @@ class Signal(models.Model):
             models.Index("record_id", "item_id", name="signal_of_item"),
             models.Index("subject", F("created_at").desc(), name="signal_of_subject"),
             models.Index("memory", condition=Q(memory__isnull=False), name="signal_of_memory"),
+            models.Index("created_at", "id", name="signal_oldest"),
             models.Index("created_at", "id", condition=Q(distilled_at__isnull=True), name="signal_to_distil"),
         ]
         constraints: ClassVar = [

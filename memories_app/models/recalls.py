@@ -33,6 +33,7 @@ class Recall(models.Model):
         indexes: ClassVar = [
             models.Index("record_id", "recalled_at", name="recall_in_session"),
             models.Index("subject", F("recalled_at").desc(), name="recall_for_subject"),
+            models.Index("recalled_at", "id", name="recall_oldest"),
         ]
         triggers: ClassVar = [
             *not_of_erased("memadmin_refuse_erased_source()", "subject_id", "record_id"),

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import groupby
 
 from sessions_app.items import SealState, StoredItem
 from sessions_app.timeline.decode import decode
@@ -76,12 +75,24 @@ def earliest_kept(now: datetime, ttl: timedelta, older_than: timedelta | None) -
 
 
 def turns(items: Iterable[StoredItem]) -> Iterator[list[StoredItem]]:
-    """Items that were written together; where a store keeps no times, those that were encrypted in the same second."""
-    for moment, turn in groupby(items, key=lambda item: item.written_at or (item.seal and item.seal.sealed_at)):
-        if moment is None:
-            yield from ([item] for item in turn)
-        else:
-            yield list(turn)
+    """Items that were written together; where a store keeps no times, those that were encrypted one after the other,
+    with no second between them: the seconds of one turn may end within it."""
+    turn: list[StoredItem] = []
+    for item in items:
+        if turn and not are_together(turn[-1], item):
+            yield turn
+            turn = []
+        turn.append(item)
+    if turn:
+        yield turn
+
+
+def are_together(item: StoredItem, following: StoredItem) -> bool:
+    if item.written_at or following.written_at:
+        return item.written_at == following.written_at
+    if not item.seal or not following.seal or not item.seal.sealed_at or not following.seal.sealed_at:
+        return False
+    return abs(following.seal.sealed_at - item.seal.sealed_at) <= timedelta(seconds=1)
 
 
 def pairing_keys(turn: Sequence[StoredItem]) -> set[tuple[str, str]]:

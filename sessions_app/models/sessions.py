@@ -92,6 +92,8 @@ class SessionRecord(models.Model):
             # Without these a retired store, or old sessions without a subject, would be found by walking over
             # everything newer.
             models.Index("store", *newest(), name="record_store_newest"),
+            # For retention by the time of creation, and of single items: the oldest first.
+            models.Index("store", "registered_at", "id", name="record_store_oldest"),
             models.Index(
                 *newest(), condition=Q(subject__isnull=True, erased_at__isnull=True), name="record_unattached_newest"
             ),

@@ -278,7 +278,11 @@ class Backend(Readable, Protocol):
         """
 
     def look_up(self, session_ids: Sequence[str]) -> Mapping[str, FoundSession]:
-        """The existing ones among at most a hundred sessions. For stores without ENUMERATE."""
+        """The existing ones among at most a hundred sessions, with their marks as they are now.
+
+        Discovery calls it where a store lacks ENUMERATE, and retention before it deletes. A kind that has ENUMERATE and
+        ITEM_TIMES need not give marks here.
+        """
 
     # --- one session, changed -----------------------------------------------------------------------------------------
     #

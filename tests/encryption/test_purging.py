@@ -220,7 +220,8 @@ class TestPairs:
 
 def test_where_a_store_keeps_no_times_what_was_sealed_together_is_a_turn() -> None:
     at = datetime(2026, 11, 1, tzinfo=UTC)
-    seals = [at, at, at + timedelta(seconds=1), None, None]
+    # The second of a turn may end within it.
+    seals = [at, at + timedelta(seconds=1), at + timedelta(seconds=3), None, None]
     items = [
         replace(envelope(number, "{}"), written_at=None, seal=Seal(SealState.NO_KEY, moment))
         for number, moment in enumerate(seals)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import signal
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings as ours
 from django.contrib.auth.models import User
+from django.db import connection
 
 from memadmin.audit.transparency.canonical import utc
 from memadmin.erasure.models import ErasureStep, SubjectRequest
@@ -17,7 +21,9 @@ from sessions_app.models import SessionRecord, Subject
 from sessions_app.services.sessions import attach_sessions
 from tests.agents import add_items, value_of
 from tests.builders import make_subject
+from tests.erasure import stopping
 from tests.erasure.builders import work_off
+from tests.forks import PROCESSES
 
 ROWS = 10
 """Rows of a chunk in tests with `small_chunks`."""
@@ -97,3 +103,38 @@ def a_day_later(request: SubjectRequest) -> None:
     SubjectRequest.objects.filter(pk=request.pk).update(scans=request.scans)
     assert request.run is not None
     retry(request.run)
+
+
+class Worker:
+    """A worker in a process of its own that stands before its transaction of this number."""
+
+    def __init__(self, run: Run, number: int, *variants: str) -> None:
+        self.places, theirs = PROCESSES.Pipe()
+        data_dir = connection.settings_dict.get("DATA_DIR", ours.DATA_DIR)
+        args = (theirs, connection.settings_dict["NAME"], data_dir, run.pk, number, variants)
+        self.process = PROCESSES.Process(target=stopping.main, args=args)
+        self.process.start()
+        theirs.close()
+        assert self.places.recv() == "here"
+
+    def send(self, signal_number: signal.Signals) -> None:
+        assert self.process.pid
+        os.kill(self.process.pid, signal_number)
+
+    def goes_on_to_its_end(self) -> None:
+        self.places.send("go on")
+        assert self.places.recv() == "end"
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Worker]]:
+    started: list[Worker] = []
+
+    def start(*given: Any) -> Worker:
+        started.append(Worker(*given))
+        return started[-1]
+
+    yield start
+    for worker in started:
+        worker.process.kill()
+        worker.process.join()

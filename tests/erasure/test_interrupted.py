@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings as ours
 from django.db import OperationalError, connection
 
 from memadmin.audit.models import AuditEvent
@@ -22,11 +20,9 @@ from memadmin.runs.models import Run
 from memories_app.models import Memory, Signal
 from sessions_app.models import SessionRecord, SubjectAlias
 from tests.agents import attach_main_store, second_connection
-from tests.erasure import stopping
 from tests.erasure.builders import approved, work_off
-from tests.erasure.faults import erased_of, items_of, retry, with_sessions
+from tests.erasure.faults import Worker, erased_of, items_of, retry, with_sessions
 from tests.erasure.restoring import dump, on_another_server
-from tests.forks import PROCESSES
 from tests.meanwhile import somebody_else
 from tests.memories.builders import proposed
 from tests.people import person
@@ -71,41 +67,6 @@ def finished_once(request: SubjectRequest) -> None:
 
 
 # --- frozen -----------------------------------------------------------------------------------------------------------
-
-
-class Worker:
-    """A worker in a process of its own that stands before its transaction of this number."""
-
-    def __init__(self, run: Run, number: int, *variants: str) -> None:
-        self.places, theirs = PROCESSES.Pipe()
-        data_dir = connection.settings_dict.get("DATA_DIR", ours.DATA_DIR)
-        args = (theirs, connection.settings_dict["NAME"], data_dir, run.pk, number, variants)
-        self.process = PROCESSES.Process(target=stopping.main, args=args)
-        self.process.start()
-        theirs.close()
-        assert self.places.recv() == "here"
-
-    def send(self, signal_number: signal.Signals) -> None:
-        assert self.process.pid
-        os.kill(self.process.pid, signal_number)
-
-    def goes_on_to_its_end(self) -> None:
-        self.places.send("go on")
-        assert self.places.recv() == "end"
-
-
-@pytest.fixture
-def start() -> Iterator[Callable[..., Worker]]:
-    started: list[Worker] = []
-
-    def start(*given: Any) -> Worker:
-        started.append(Worker(*given))
-        return started[-1]
-
-    yield start
-    for worker in started:
-        worker.process.kill()
-        worker.process.join()
 
 
 def everything(request: SubjectRequest) -> list[Any]:

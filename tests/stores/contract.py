@@ -24,9 +24,12 @@ from typing import Any, Self, TypeVar, cast
 
 import pytest
 from agents.extensions.memory import EncryptedSession
+from django.db import connection
 
 from memadmin.audit.models import AuditEvent
 from memadmin.counting import COUNT_CAP
+from memadmin.retention.models import RetentionPolicy, SweepResult
+from memadmin.retention.targets import sessions as sweeping
 from sessions_app import registry
 from sessions_app.audit_events import RedactReason
 from sessions_app.items import Position, StoredItem
@@ -52,6 +55,9 @@ from sessions_app.stores.base import (
 from sessions_app.stores.kinds import kind_of, limits_of
 from sessions_app.stores.search_protocol import SearchOrder
 from tests.agents import assistant, user
+from tests.people import person
+from tests.retention.builders import make_hold
+from tests.retention.policies import in_force, swept
 from tests.runs.working import report_of, work_off
 
 T = TypeVar("T")
@@ -926,6 +932,77 @@ class StoreContract:
             talk[8:], expected = sorted(talk[8:], key=str), sorted(expected, key=str)
         assert talk[8:] == expected
 
+    # --- expiring -----------------------------------------------------------------------------------------------------
+
+    def test_its_sessions_expire(self, agent: Agent, backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+        policy = in_force("Talks", days=30, store=agent.store.name)
+        self.old_sessions_go_and_young_ones_stay(agent, backend)
+        if self.needs(backend, Capability.ERASE_SESSIONS):
+            self.a_session_that_an_agent_wrote_to_stays(agent, backend, monkeypatch)
+            self.a_hold_keeps_its_session(agent, backend)
+        if Capability.ERASE_ITEMS in backend.capabilities:
+            self.old_turns_go_and_young_ones_stay(agent, backend, policy.policy)
+
+    def old_sessions_go_and_young_ones_stay(self, agent: Agent, backend: Backend) -> None:
+        self.make_old(agent, backend, "expired", user(SECRET), said(2))
+        agent.add("young", said(1))
+        put_on_record(agent, "young")
+        run = swept()
+        left = ids_on_record(agent)
+        if not self.needs(backend, Capability.ERASE_SESSIONS):
+            assert (run.exceptions, "expired" in left) == ([["cannot_erase", agent.store.name, 1]], True)
+            return
+        assert run.state == run.State.COMPLETE, (run.reason, run.exceptions)
+        assert left == {"young"}
+        assert [agent.leftovers(SECRET), agent.plain("young")] == [[], [said(1)]]
+        result = SweepResult.objects.get(run=run)
+        assert (result.taken, result.items, result.backlog) == (1, 2, 0)
+
+    def a_session_that_an_agent_wrote_to_stays(
+        self, agent: Agent, backend: Backend, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """After the store was looked through, and before the session would go."""
+        self.make_old(agent, backend, "woken", said(1))
+        with monkeypatch.context() as patched:
+            patched.setattr(sweeping, "discover_changes", lambda store: agent.go_on("woken", said(2)))
+            patched.setattr(sweeping, "has_triggers", lambda store: False)
+            run = swept()
+        assert agent.plain("woken") == [said(1), said(2)]
+        assert registry.has_fence(agent.store) or SweepResult.objects.get(run=run).left == {"active": 1}
+        assert "woken" in ids_on_record(agent)
+        assert not SessionRecord.objects.get(store=agent.store, session_id="woken").erased_at
+
+    def a_hold_keeps_its_session(self, agent: Agent, backend: Backend) -> None:
+        self.make_old(agent, backend, "held", said(1))
+        make_hold(SessionRecord.objects.get(store=agent.store, session_id="held"), by=person("compliance"))
+        run = swept()
+        assert agent.plain("held") == [said(1)]
+        assert SweepResult.objects.get(run=run).held == 1
+
+    def old_turns_go_and_young_ones_stay(self, agent: Agent, backend: Backend, policy: RetentionPolicy) -> None:
+        in_force(policy=policy, target="items", clock="written", store=agent.store.name)
+        if Capability.ITEM_TIMES not in backend.capabilities:
+            # Only what is encrypted has a time here.
+            self.make_old(agent, backend, "turns", said(1))
+            swept()
+            assert agent.plain("turns") == [said(1)]
+            return
+        agent.add("turns", user(SECRET), CALL, OUTPUT)
+        agent.age("turns", timedelta(days=40))
+        agent.go_on("turns", said(2))
+        agent.age("turns", timedelta(hours=2))
+        put_on_record(agent, "turns", activity=timedelta(hours=2))
+        run = swept()
+        assert (agent.plain("turns"), agent.leftovers(SECRET)) == ([said(2)], []), (run.reason, run.exceptions)
+        assert SweepResult.objects.get(run=run).items == 3
+
+    def make_old(self, agent: Agent, backend: Backend, session_id: str, *items: Item) -> None:
+        """A session that is quiet since forty days, in its store and on record."""
+        agent.add(session_id, *items)
+        if Capability.ITEM_TIMES in backend.capabilities:
+            agent.age(session_id, timedelta(days=40))
+        put_on_record(agent, session_id, activity=timedelta(days=40))
+
     # --- troubles -----------------------------------------------------------------------------------------------------
 
     def test_whatever_is_wrong_with_the_place_is_a_sentence_and_changes_nothing(
@@ -957,6 +1034,26 @@ class StoreContract:
                         ask()
                 assert not SessionRecord.objects.filter(store=agent.store, session_id="talk", erased_at__isnull=False)
             assert agent.plain("talk") == [said(0), user("two")], name
+
+
+def put_on_record(agent: Agent, session_id: str, *, activity: timedelta = timedelta()) -> None:
+    """As discovery or an agent does, forty-one days ago, and with a last activity so long ago."""
+    if Capability.ENUMERATE not in backend_for(agent.store).capabilities:
+        register_sessions(agent.store, [session_id])
+    if not registry.has_fence(agent.store):
+        discover(agent.store)
+    at = datetime.now(UTC) - activity
+    if registry.has_fence(agent.store):
+        # With the trigger, which would have followed a writing at that time.
+        with connection.cursor() as cursor:
+            wanted: list[Any] = [at.replace(tzinfo=None), session_id]
+            cursor.execute(f"UPDATE {agent.store.sessions_table} SET updated_at = %s WHERE session_id = %s", wanted)
+    records = SessionRecord.objects.filter(store=agent.store, session_id=session_id)
+    assert records.update(last_activity_at=at, registered_at=datetime.now(UTC) - timedelta(days=41))
+
+
+def ids_on_record(agent: Agent) -> set[str]:
+    return set(SessionRecord.objects.on_record().filter(store=agent.store).values_list("session_id", flat=True))
 
 
 def enumerated(backend: Backend, limit: int = 100) -> Iterator[Any]:

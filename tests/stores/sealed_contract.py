@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from memadmin.retention.models import SweepResult
 from sessions_app.audit_events import RedactReason
 from sessions_app.items import SealState
 from sessions_app.models import SessionRecord
@@ -30,9 +31,10 @@ from sessions_app.stores.rewriting import CannotRewrite
 from sessions_app.stores.sealed import SealedBackend, sealed_backend_for
 from sessions_app.stores.search_protocol import SearchOrder
 from tests.agents import assistant, user
+from tests.retention.policies import in_force, swept
 from tests.runs.working import report_of, work_off
 from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, secrets, written_ago
-from tests.stores.contract import CALL, OUTPUT, SECRET, SdkAgent, Writer, said
+from tests.stores.contract import CALL, OUTPUT, SECRET, SdkAgent, Writer, put_on_record, said
 
 DAY = timedelta(days=1)
 
@@ -239,6 +241,23 @@ class SealedContract:
         assert sealer.read("talk") == read
         assert [token for token in old if sealer.leftovers(token)] == []
         assert preview_purge(sealer.store).report.purged == 0
+        self.old_envelopes_expire_without_the_key(sealer)
+
+    def old_envelopes_expire_without_the_key(self, sealer: SdkAgent) -> None:
+        with written_ago(40 * DAY):
+            sealer.add("expiring", user("long ago"), CALL, OUTPUT)
+        if self.can(sealer, Capability.ITEM_TIMES):
+            sealer.age("expiring", 40 * DAY)
+        with written_ago(3 * DAY / 24):
+            sealer.go_on("expiring", user("now"))
+        if self.can(sealer, Capability.ITEM_TIMES):
+            sealer.age("expiring", 3 * DAY / 24)
+        kept = sealer.stored("expiring")[3:]
+        put_on_record(sealer, "expiring", activity=2 * DAY / 24)
+        in_force("Envelopes", target="items", clock="written", store=sealer.store.name, days=30)
+        run = swept()
+        assert sealer.stored("expiring") == kept, (run.reason, run.exceptions)
+        assert SweepResult.objects.get(run=run).items == 3
 
     # --- redacting ----------------------------------------------------------------------------------------------------
 

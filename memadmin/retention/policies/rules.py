@@ -100,6 +100,10 @@ class Facts:
     """Numbers of the holds in force on it."""
 
 
+OF_APPROVED = (Action.EXPIRE, Action.REVALIDATE)
+"""Actions on memories that agents recall: on others there is nothing to do, and they are not about them."""
+
+
 def matches(rule: Rule, facts: Facts) -> bool:
     """Whether a rule is about it."""
     if rule.target != facts.target:

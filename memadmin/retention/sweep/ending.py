@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.db.models import Min
+from django.db.models import Sum
 from django.utils.timezone import now
 
 from memadmin.retention.models import SweepResult, SweptTable
-from memadmin.retention.policies.rules import Rule
 from memadmin.retention.sweep.starting import COUNTING
 from memadmin.retention.sweep.tables import total_size
 from memadmin.retention.targets.base import target_named
-from memadmin.retention.targets.due_rows import DueRows
+from memadmin.retention.targets.due_rows import DueRows, database_time
 from memadmin.retention.vacuum import TIMEOUT, vacuum
 from memadmin.runs.engine import Lease
 from memadmin.runs.models import Run
@@ -22,28 +21,27 @@ UNTIL_NEXT = timedelta(days=1, hours=6)
 
 
 def finish_result(lease: Lease, result: SweepResult) -> None:
-    """Notes the backlog and the forecast of one result."""
-    rules = DueRows.now().rules
-    rule = next((each for each in rules if each.version == result.version_id), None)
-    backlog, behind_since, forecast = 0, None, None
+    """Notes what holds and agents kept, the backlog and the forecast of one result."""
+    lease.extend(COUNTING)
+    at = database_time()
+    due = DueRows.now(at)
+    rule = due.rule_of(result.version_id)
+    found: dict[str, object] = {"backlog": 0}
     if rule is not None:
-        # Counting takes time at large stores.
-        lease.extend(COUNTING)
-        backlog, behind_since = still_due(DueRows(rules), rule, result.place)
-        later = DueRows(rules, now() + UNTIL_NEXT)
         target = target_named(rule.target)
-        forecast = target.at_place(later.due(rule), result.place).count()
-    with lease.chunk():
-        SweepResult.objects.filter(pk=result.pk).update(backlog=backlog, behind_since=behind_since, forecast=forecast)
-
-
-def still_due(due: DueRows, rule: Rule, place: str) -> tuple[int, object]:
-    """Number of rows that are due and not held, and since when the oldest is due."""
-    target = target_named(rule.target)
-    rows = target.at_place(due.due(rule), place)
-    oldest = rows.annotate(clock_at=target.clock(rule.clock)).aggregate(oldest=Min("clock_at"))["oldest"]
-    count = rows.count()
-    return count, rule.length.after(oldest) if count and oldest and rule.length else None
+        backlog, oldest = target.still_due(due, rule, result.place)
+        # A number that is not known is not a backlog: it would be counted again and again.
+        found = {
+            "backlog": backlog or 0,
+            "behind_since": rule.length.after(oldest) if backlog and oldest and rule.length else None,
+            "forecast": target.still_due(DueRows(due.rules, at + UNTIL_NEXT), rule, result.place)[0],
+            "held": target.at_place(due.held(rule), result.place).count(),
+            "live": target.at_place(due.live(rule), result.place).count(),
+        }
+    with lease.chunk() as run:
+        SweepResult.objects.filter(pk=result.pk).update(**found)
+        kept = SweepResult.objects.filter(run=run).aggregate(held=Sum("held"), live=Sum("live"))
+        run.counters = {**run.counters, **{name: count or 0 for name, count in kept.items()}}
 
 
 MANY_ROWS = 10_000

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Sum
+from django.db.models import OuterRef, Subquery, Sum
 
-from memadmin.retention.models import PolicyVersion, SweepResult
+from memadmin.retention.models import PolicyVersion, SweepResult, UnfinishedExpiry
 from memadmin.retention.policies.rules import Action, Rule
 from memadmin.retention.targets.base import target_named
-from memadmin.retention.targets.due_rows import DueRows
+from memadmin.retention.targets.due_rows import DueRows, database_time
 from memadmin.runs.engine import Lease
 from memadmin.runs.models import Run
 from memadmin.runs.services import request_run
+from sessions_app.models import SessionRecord
 
 RUN_KIND = "retention"
 
@@ -25,6 +26,9 @@ SLACK = 100
 STARTED = "started"
 """Key of the run's cursor: the results are counted."""
 
+COUNTED = "counted"
+"""Key of the run's cursor: versions and places that are counted already."""
+
 
 @transaction.atomic
 def request_sweep(*, by: User | None = None, policy: str = "") -> Run:
@@ -33,37 +37,73 @@ def request_sweep(*, by: User | None = None, policy: str = "") -> Run:
     return with_same.first() or request_run(RUN_KIND, by=by, parameters={"policy": policy})
 
 
-def start(lease: Lease, due: DueRows) -> None:
+def start(lease: Lease) -> None:
     """Makes the results of a run, with what is due under each rule at each place. Safe to repeat."""
     if STARTED in lease.run.cursor:
         return
+    if INSTANT not in lease.run.parameters:
+        with lease.chunk() as run:
+            run.parameters = {**run.parameters, INSTANT: database_time().isoformat()}
+            Run.objects.filter(pk=run.pk).update(parameters=run.parameters)
+            add_begun(run)
+    due = DueRows.now(instant_of(lease))
     wanted = lease.run.parameters.get("policy", "")
-    for position, rule in enumerate(sweepable(due)):
-        if wanted and rule.name != wanted:
-            continue
-        target = target_named(rule.target)
-        for place in target.places(rule):
-            # Counting takes time at large stores.
-            lease.extend(COUNTING)
-            count = target.count(due, rule, place)
-            with lease.chunk():
-                SweepResult.objects.get_or_create(
-                    run=lease.run,
-                    version_id=rule.version,
-                    place=place,
-                    defaults={
-                        "position": position,
-                        "previewed": count.rows,
-                        "previewed_items": count.items,
-                        "held": count.held,
-                        "live": count.live,
-                    },
-                )
+    for position, rule in enumerate(sweepable(due), start=1):
+        for place in target_named(rule.target).places(rule) if wanted in ("", rule.name) else ():
+            if f"{rule.version} {place}" not in lease.run.cursor.get(COUNTED, []):
+                count_at(lease, due, rule, place, position)
+                lease.checkpoint()
     with lease.chunk() as run:
-        counted = SweepResult.objects.filter(run=run).aggregate(rows=Sum("previewed"), items=Sum("previewed_items"))
-        run.total = (counted["rows"] or 0) + (counted["items"] or 0)
-        run.cursor = {**run.cursor, STARTED: True}
+        sums = SweepResult.objects.filter(run=run).aggregate(rows=Sum("previewed"), items=Sum("previewed_items"))
+        run.total = (sums["rows"] or 0) + (sums["items"] or 0)
+        run.cursor = {STARTED: True}
         run.rows_per_second = run.rows_per_second or speed_for(run.total)
+
+
+def count_at(lease: Lease, due: DueRows, rule: Rule, place: str, position: int) -> None:
+    """Makes one result, with what is due now. Counting takes time at large stores."""
+    lease.extend(COUNTING)
+    count = target_named(rule.target).count(due, rule, place)
+    counted = {
+        "previewed": count.rows if count.is_complete else None,
+        "previewed_items": count.items,
+        "held": count.held,
+        "live": count.live,
+    }
+    with lease.chunk() as run:
+        # It may be there for the sessions that an earlier run has begun.
+        SweepResult.objects.update_or_create(
+            run=run,
+            version_id=rule.version,
+            place=place,
+            defaults=counted,
+            create_defaults={"position": position, **counted},
+        )
+        run.cursor = {**run.cursor, COUNTED: [*run.cursor.get(COUNTED, []), f"{rule.version} {place}"]}
+
+
+def instant_of(lease: Lease) -> datetime:
+    """The instant at which rows must be due for this run: that of its beginning, by the database.
+
+    A clock that steps ahead later makes it take no more. One that steps back makes it take less: see `take_chunk`.
+    """
+    return datetime.fromisoformat(lease.run.parameters[INSTANT])
+
+
+INSTANT = "at"
+"""Name of the run's parameter that keeps the instant."""
+
+
+def add_begun(run: Run) -> None:
+    """Adds a result for each version and store with sessions that an earlier run has begun.
+
+    They are finished first, whatever came of that run and of the policy: their items are gone in part, and agents
+    cannot write to them.
+    """
+    stores = SessionRecord.objects.filter(pk=OuterRef("record_id")).values("store__name")
+    begun = UnfinishedExpiry.objects.annotate(place=Subquery(stores)).exclude(place=None)
+    for version, place in begun.values_list("version_id", "place").distinct():
+        SweepResult.objects.create(run=run, version_id=version, place=place)
 
 
 COUNTING = timedelta(minutes=10)
@@ -71,9 +111,11 @@ COUNTING = timedelta(minutes=10)
 
 
 def sweepable(due: DueRows) -> list[Rule]:
-    """Rules that take something, the strongest first. Whole sessions before their items."""
+    """Rules that take something, the strongest first: whole sessions before their items, and deletions before other
+    actions, so that none takes in the same run what another has changed.
+    """
     taking = [rule for rule in due.rules if rule.length and rule.action != Action.KEEP]
-    return sorted(taking, key=lambda rule: (rule.target != "sessions", rule.order()))
+    return sorted(taking, key=lambda rule: (rule.target != "sessions", rule.action != Action.DELETE, rule.order()))
 
 
 def speed_for(rows: int) -> int | None:
@@ -90,7 +132,8 @@ SLOWEST = 100
 def expected_rows(result: SweepResult) -> int | None:
     """Rows that this version was expected to take here: by the last run's forecast, or by the approved preview.
 
-    None where nothing is known: then the run's own count is all there is. Two queries.
+    None where nothing is known: then the run's own count is all there is. A place that an approved preview does not
+    have was not expected at all. Two queries.
     """
     last = (
         SweepResult.objects.filter(version=result.version_id, place=result.place, forecast__isnull=False)
@@ -101,8 +144,10 @@ def expected_rows(result: SweepResult) -> int | None:
     if last is not None:
         return last.forecast
     approved = PolicyVersion.objects.values_list("preview", flat=True).get(pk=result.version_id)
-    counts = {place["place"]: place["rows"] for place in approved.get("places", [])}
-    return counts.get(result.place)
+    if "places" not in approved:
+        return None
+    counts: dict[str, int] = {place["place"]: place["rows"] for place in approved["places"]}
+    return counts.get(result.place, 0)
 
 
 def is_too_much(rows: int, expected: int) -> bool:

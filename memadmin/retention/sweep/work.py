@@ -12,10 +12,10 @@ from memadmin.retention.models import SweepResult
 from memadmin.retention.policies.rules import Rule
 from memadmin.retention.sweep.ending import finish_result, vacuum_after
 from memadmin.retention.sweep.pressure import TooManyDeadRows, clear_dead_rows, wait_for_database
-from memadmin.retention.sweep.starting import expected_rows, is_too_much, start
+from memadmin.retention.sweep.starting import COUNTING, expected_rows, instant_of, is_too_much, start
 from memadmin.retention.sweep.tables import agents_rows
-from memadmin.retention.targets.base import Taken, target_named
-from memadmin.retention.targets.due_rows import DueRows
+from memadmin.retention.targets.base import CannotSweep, Taken, target_named
+from memadmin.retention.targets.due_rows import DueRows, database_time
 from memadmin.runs.engine import Lease, NeedsDecision
 from memadmin.runs.models import Run
 from sessions_app.stores.base import StoreUnavailable
@@ -27,10 +27,13 @@ POLICY_CHANGED = "The policy was changed or ended during the run: the next run f
 AWAY = "away"
 """Code of the run's exception: the store did not respond."""
 
+REFUSED = "refused"
+"""Code of the run's exception: the age of what is in the store is not certain, or the store was removed."""
+
 
 def work(lease: Lease) -> None:
     """Works on a sweep from where it is. Raises what the lease raises, Wait and NeedsDecision."""
-    start(lease, DueRows.now())
+    start(lease)
     for result in SweepResult.objects.filter(run=lease.run).unfinished().select_related("version__policy"):
         sweep(lease, result)
     for result in SweepResult.objects.filter(run=lease.run, backlog__isnull=True).select_related("version__policy"):
@@ -44,7 +47,8 @@ def sweep(lease: Lease, result: SweepResult) -> None:
     target = target_named(rule.target)
     ask_if_too_much(lease, result)
     try:
-        target.begin(result.place)
+        if result.started_at is None:
+            prepare(lease, result)
         while True:
             try:
                 target.take_all(lease, lambda run, at_most: take_chunk(lease, run, result, rule, at_most), result)
@@ -54,8 +58,18 @@ def sweep(lease: Lease, result: SweepResult) -> None:
     except TooMuch:
         result.refresh_from_db()
         ask(lease, result, f"has taken {result.taken:,} rows", result.previewed or 0)
+    except CannotSweep as problem:
+        skip(lease, result, str(problem), code=REFUSED)
     except StoreUnavailable:
         skip(lease, result, f"The store {result.place} did not respond. The next run includes it.", code=AWAY)
+
+
+def prepare(lease: Lease, result: SweepResult) -> None:
+    """What comes before the first chunk at a place, once however often the run is handed over."""
+    lease.extend(COUNTING)
+    target_named(result.version.target).begin(result.place)
+    with lease.chunk():
+        SweepResult.objects.filter(pk=result.pk).update(started_at=Now(), state=State.RUNNING)
 
 
 def take_chunk(lease: Lease, run: Run, result: SweepResult, rule: Rule, at_most: int) -> int:
@@ -63,20 +77,22 @@ def take_chunk(lease: Lease, run: Run, result: SweepResult, rule: Rule, at_most:
     result.refresh_from_db(from_queryset=SweepResult.objects.select_for_update())
     if result.state in SweepResult.FINISHED:
         return 0
-    due = DueRows.now()
-    if due.rule_of(rule.version) is None:
+    target = target_named(rule.target)
+    # The earlier of both: the database's clock may have stepped back.
+    due = DueRows.now(min(instant_of(lease), database_time()))
+    if due.rule_of(rule.version) is None and not target.has_begun(rule, result.place):
         close(result, State.SKIPPED, POLICY_CHANGED)
         return 0
     wait_for_database(run.cursor)
     refuse_too_much(result)
     keep_holds_out()
-    taken = target_named(rule.target).take_some(due, rule, result, at_most=at_most)
+    taken = target.take_some(due, rule, result, at_most=at_most)
     for table, count in agents_rows(rule, result.place, taken).items():
         taken.tables[table] = taken.tables.get(table, 0) + count
     save(result, taken)
     for code, count in taken.left.items():
         run.add_exception(code, result.place, count)
-    run.count(items=taken.items, held=taken.held, live=taken.live)
+    run.count(items=taken.items)
     if taken.taken or taken.items:
         audit.record(
             audit_events.ROWS_EXPIRED,
@@ -85,7 +101,8 @@ def take_chunk(lease: Lease, run: Run, result: SweepResult, rule: Rule, at_most:
             counters={"rows": taken.taken, "items": taken.items, "held": taken.held},
         )
     if not taken.passed:
-        close(result, State.DONE)
+        in_force = due.rule_of(rule.version) is not None
+        close(result, State.DONE if in_force else State.SKIPPED, "" if in_force else POLICY_CHANGED)
     return taken.passed
 
 
@@ -100,14 +117,11 @@ def save(result: SweepResult, taken: Taken) -> None:
         "taken": F("taken") + taken.taken,
         "items": F("items") + taken.items,
         "held": F("held") + taken.held,
-        "live": F("live") + taken.live,
         "tables": tables,
         "left": left,
         "cursor": taken.cursor or result.cursor,
         "state": State.RUNNING,
     }
-    if result.started_at is None:
-        columns["started_at"] = Now()
     SweepResult.objects.filter(pk=result.pk).update(**columns)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from django.db.models import F, Q, QuerySet, Value
+from django.db.models import F, Q, QuerySet
 
 from memadmin.audit.log.erasing import ErasureReason, erase_details_of
 from memadmin.audit.models import AuditDetail
 from memadmin.retention.policies.rules import Action, Facts, Rule
-from memadmin.retention.targets.base import Held, register
+from memadmin.retention.targets.base import IsHeldRecord, IsHeldSubject, register
 from memadmin.retention.targets.memories import RowTarget
 
 
@@ -31,7 +31,7 @@ class AuditDetailTarget(RowTarget):
         return F("event__at")
 
     def held(self) -> Q:
-        return Q(Held(F("event__object_ref"), F("event__subject_ref"), Value("{}")))
+        return Q(IsHeldRecord(F("event__object_ref"))) | Q(IsHeldSubject(F("event__subject_ref")))
 
     def facts(self, row: Any, holds: Sequence[int] = ()) -> Facts:
         return Facts(target=self.name, scope={}, clocks={"created": row.event.at}, holds=holds)

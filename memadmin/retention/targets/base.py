@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django.db.models import BooleanField, Exists, Expression, F, Func, OuterRef, Q, QuerySet
+from django.db.models import BooleanField, Count, Exists, Expression, F, Func, Min, OuterRef, Q, QuerySet
 
 from memadmin.retention.policies.rules import Action, Facts, Rule
 from sessions_app.models import SessionRecord, SubjectAlias
@@ -27,7 +27,6 @@ class Taken:
     taken: int = 0
     items: int = 0
     held: int = 0
-    live: int = 0
     left: dict[str, int] = field(default_factory=dict)
     """Rows that stay for now, by the code of the reason; see `KeptReason`."""
     tables: dict[str, int] = field(default_factory=dict)
@@ -36,10 +35,29 @@ class Taken:
     shown: list[Any] = field(default_factory=list)
     """Ids of session records, for the event."""
 
+    def leave(self, code: str, count: int = 1) -> None:
+        """Counts rows that stay for now."""
+        self.left[code] = self.left.get(code, 0) + count
+
+
+def added(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    """Sums by name."""
+    return {name: counts.get(name, 0) + more.get(name, 0) for name in {**counts, **more}}
+
+
+def tables_of(deleted: Mapping[str, int]) -> dict[str, int]:
+    """Rows by table, of what `QuerySet.delete` returns."""
+    return {model.lower().replace(".", "_"): count for model, count in deleted.items() if count}
+
+
+class CannotSweep(Exception):
+    """Nothing can expire at this place now. The sentence has no personal data."""
+
 
 class KeptReason:
     """Codes of reasons why rows stay for now, and their sentences."""
 
+    ACTIVE = "active"
     BUSY = "busy"
     CANNOT_ERASE = "cannot_erase"
     CANNOT_REWRITE = "cannot_rewrite"
@@ -48,6 +66,7 @@ class KeptReason:
     UNREADABLE = "unreadable"
 
     SENTENCES: ClassVar[Mapping[str, str]] = {
+        ACTIVE: "An agent wrote to the session, or it changed, after the run had found it.",
         BUSY: "An agent held the session all the time. The next run includes it.",
         CANNOT_ERASE: "This kind of store cannot delete sessions.",
         CANNOT_REWRITE: "This kind of store cannot change or delete single items.",
@@ -72,17 +91,48 @@ class PlaceCount:
     newest: datetime | None = None
     problem: str = ""
     """Why it could not be counted, or what the store cannot do: a sentence without personal data."""
+    is_complete: bool = True
+    """False if only a part of the rows was counted."""
 
 
 ALWAYS = Q(pk__isnull=False)
 """Condition of every row: Django takes an empty one for none at all where conditions are combined or negated."""
 
 
-class Held(Func):
-    """Whether a hold covers a session record, or a subject: expressions of record id, subject id and labels."""
+HOLDS = "SELECT {column} FROM retention_legalhold WHERE released_at IS NULL AND {column} IS NOT NULL"
 
-    template = "EXISTS (SELECT FROM memadmin_holds_on(%(expressions)s))"
+
+class IsHeldRecord(Func):
+    """Whether a hold is on a session itself, by the id of its record."""
+
+    template = f"COALESCE(%(expressions)s IN ({HOLDS.format(column='record_id')}), false)"
     output_field = BooleanField()
+
+
+class IsHeldSubject(Func):
+    """Whether a hold is on a subject, or on one into which it was merged, by its id."""
+
+    template = f"""COALESCE(%(expressions)s IN (
+        WITH RECURSIVE held(id) AS (
+            {HOLDS.format(column="subject_id")}
+            UNION
+            SELECT merged.id FROM held JOIN sessions_app_subject AS merged ON merged.merged_into_id = held.id
+        )
+        SELECT id FROM held
+    ), false)"""
+    output_field = BooleanField()
+
+
+class HasHeldLabel(Func):
+    """Whether a hold is on one of a session's labels."""
+
+    template = f"COALESCE(%(expressions)s::text[] && ARRAY({HOLDS.format(column='label')})::text[], false)"
+    output_field = BooleanField()
+
+
+def held_session_q() -> Q:
+    """Condition of records of sessions under a hold, as `memadmin_holds_on` says of each: read once for all rows."""
+    return Q(IsHeldRecord(F("id"))) | Q(IsHeldSubject(F("subject_id"))) | Q(HasHeldLabel(F("labels")))
 
 
 class RetentionTarget:
@@ -145,10 +195,20 @@ class RetentionTarget:
         """What is due at a place. Never raises for a store that does not respond: it is the `problem`."""
         raise NotImplementedError
 
+    def still_due(self, due: DueRows, rule: Rule, place: str) -> tuple[int | None, datetime | None]:
+        """Number of rows at a place that are due, and the clock of the oldest; None if they were not all counted."""
+        rows = self.at_place(due.due(rule), place).annotate(clock_at=self.clock(rule.clock))
+        found = rows.aggregate(count=Count("pk"), oldest=Min("clock_at"))
+        return found["count"], found["oldest"]
+
     # --- the sweep ----------------------------------------------------------------------------------------------------
 
     def begin(self, place: str) -> None:
-        """Before the first chunk at a place. Raises StoreUnavailable."""
+        """Before the first chunk at a place. Raises CannotSweep and StoreUnavailable."""
+
+    def has_begun(self, rule: Rule, place: str) -> bool:
+        """Whether there are rows that are gone in part, and must be finished whatever the policy says by now."""
+        return False
 
     def take_some(self, due: DueRows, rule: Rule, result: SweepResult, *, at_most: int) -> Taken:
         """Takes at most so many rows beyond the result's cursor, in the caller's transaction.

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
+from django.db import connection
 from django.db.models import DateTimeField, Expression, Func, Q, QuerySet, Value
 from django.db.models.functions import Now
 from django.db.models.lookups import Exact, LessThan, LessThanOrEqual
 
-from memadmin.retention.models import PolicyVersion
+from memadmin.retention.models import LegalHold, PolicyVersion
 from memadmin.retention.policies.lengths import Length
 from memadmin.retention.policies.rules import Action, Rule
 from memadmin.retention.targets.base import ALWAYS, RetentionTarget, target_named
@@ -23,6 +24,14 @@ NEVER = ~ALWAYS
 
 DAYS_OF_DIFFERENCE = 4
 """How much an instant less some months can differ from the instant from which these months end then."""
+
+
+def database_time() -> datetime:
+    """The database's time, in UTC; within a transaction that of its beginning."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT now()")
+        at: datetime = cursor.fetchone()[0]
+        return at.astimezone(UTC)
 
 
 class Later(Func):
@@ -59,9 +68,9 @@ class DueRows:
     at: datetime | None = None
 
     @classmethod
-    def now(cls) -> DueRows:
-        """By the policies in force. One query."""
-        return cls([version.rule() for version in PolicyVersion.objects.in_force()])
+    def now(cls, at: datetime | None = None) -> DueRows:
+        """By the policies in force now, at an instant or at the database's time. One query."""
+        return cls([version.rule() for version in PolicyVersion.objects.in_force()], at)
 
     @property
     def instant(self) -> Expression | Value:
@@ -73,10 +82,12 @@ class DueRows:
 
     def due(self, rule: Rule) -> QuerySet[Any]:
         """Rows that the rule takes: due under it, of no stronger rule, past every legal minimum, neither held nor
-        in use.
+        in use. One query, for whether there is any hold: without one none is looked for.
         """
         target = target_named(rule.target)
-        rows = self.decided(rule).exclude(target.held())
+        rows = self.decided(rule)
+        if LegalHold.objects.in_force().exists():
+            rows = rows.exclude(target.held())
         live = target.live(self.instant)
         return rows if live is None else rows.exclude(live)
 

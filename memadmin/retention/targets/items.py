@@ -5,24 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from time import monotonic
 from typing import ClassVar
 
-from django.db import connection
 from django.db.models import F
 
 from memadmin import audit
 from memadmin.retention import audit_events
 from memadmin.retention.models import SweepResult
 from memadmin.retention.policies.rules import Action, Facts, Rule
-from memadmin.retention.targets.base import KeptReason, PlaceCount, Taken, register
-from memadmin.retention.targets.due_rows import DueRows
-from memadmin.retention.targets.sessions import RecordTarget, after, place_of
+from memadmin.retention.targets.after_sessions import delete_what_hung_on_items
+from memadmin.retention.targets.base import KeptReason, PlaceCount, Taken, added, register
+from memadmin.retention.targets.due_rows import DueRows, database_time
+from memadmin.retention.targets.sessions import (
+    RecordTarget,
+    StillActive,
+    after,
+    place_of,
+    refuse_unseen_activity,
+    store_named,
+)
+from memadmin.runs.engine import CHUNK_SECONDS
 from sessions_app.encryption import Sealing, sealing_of
 from sessions_app.encryption.purging import Purge, encrypted_or_written_at
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.redaction.items import NestedTooDeep, without_all_text
-from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
+from sessions_app.services.deletion_guards import DeletionRefused, check_deletion, refusals_explained
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, SessionBusy, SessionUnreadable, StoreUnavailable
 from sessions_app.stores.rewriting import CannotRewrite, Changes, Rewriter, rewriter_for
@@ -61,17 +70,19 @@ class ItemTarget(RecordTarget):
         rows = self.at_place(due.due(rule), place)
         at = due.at or database_time()
         sessions = items = 0
-        subjects, oldest, problem = set(), None, ""
+        subjects, oldest, problem, is_complete = set(), None, "", False
         try:
             rewriter_for(store, needed(rule))
             for number, record in enumerate(rows.order_by("registered_at", "pk")[: MOST_COUNTED + 1]):
                 if number == MOST_COUNTED:
                     problem = f"Only the oldest {MOST_COUNTED} sessions were read. A run takes more."
                     break
-                if count := count_due(store, record.session_id, due_times(due, rule), at):
+                if count := count_due(store, record.session_id, rule, due_times(due, rule), at):
                     sessions, items = sessions + 1, items + count
                     subjects.add(record.subject_id)
                     oldest = oldest or record.registered_at
+            else:
+                is_complete = True
         except CannotRewrite:
             problem = KeptReason.SENTENCES[KeptReason.CANNOT_REWRITE]
         except StoreUnavailable:
@@ -85,10 +96,16 @@ class ItemTarget(RecordTarget):
             subjects=len(subjects - {None}),
             oldest=oldest,
             problem=problem,
+            is_complete=is_complete,
         )
 
+    def still_due(self, due: DueRows, rule: Rule, place: str) -> tuple[int | None, datetime | None]:
+        """The sessions of which items are due; the others are only old."""
+        counted = self.count(due, rule, place)
+        return (counted.rows if counted.is_complete else None), counted.oldest
+
     def take_some(self, due: DueRows, rule: Rule, result: SweepResult, *, at_most: int) -> Taken:
-        store = SessionStore.objects.get(name=result.place)
+        store = store_named(result.place)
         taken = Taken(cursor=result.cursor)
         try:
             rewriter = rewriter_for(store, needed(rule))
@@ -97,26 +114,32 @@ class ItemTarget(RecordTarget):
             taken.left = {KeptReason.CANNOT_REWRITE: count} if count else {}
             return taken
         rows = self.at_place(due.due(rule), result.place)
-        if result.cursor:
+        if "at" in result.cursor:
             rows = rows.filter(after("registered_at", result.cursor))
-        at, times = database_time(), due_times(due, rule)
+        at, times = due.at or database_time(), due_times(due, rule)
+        until = monotonic() + CHUNK_SECONDS
         for record in rows.order_by("registered_at", "pk")[:SESSIONS_AT_ONCE]:
             try:
-                is_done = take_from(store, rewriter, record, rule, times, at, taken, at_most=at_most)
+                is_new = result.cursor.get("within") != str(record.pk)
+                is_done = take_from(store, rewriter, record, rule, times, at, taken, is_new=is_new)
             except DeletionRefused:
                 taken.held += 1
+            except StillActive:
+                taken.leave(KeptReason.ACTIVE)
             except (SessionBusy, SessionUnreadable) as problem:
-                code = KeptReason.BUSY if isinstance(problem, SessionBusy) else KeptReason.UNREADABLE
-                taken.left[code] = taken.left.get(code, 0) + 1
+                taken.leave(KeptReason.BUSY if isinstance(problem, SessionBusy) else KeptReason.UNREADABLE)
             except StoreUnavailable:
                 if taken.passed:
                     return taken
                 raise
             else:
                 if not is_done:
+                    taken.cursor = {**taken.cursor, "within": str(record.pk)}
                     return taken
             taken.passed += 1
             taken.cursor = place_of(record, "registered_at")
+            if monotonic() > until:
+                break
         return taken
 
 
@@ -143,14 +166,6 @@ def needed(rule: Rule) -> Capability:
     return Capability.REPLACE_ITEMS if rule.action == Action.REDACT else Capability.ERASE_ITEMS
 
 
-def database_time() -> datetime:
-    """The database's time, in UTC."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT now()")
-        at: datetime = cursor.fetchone()[0]
-        return at
-
-
 def is_old(store: SessionStore, sealing: Sealing, session_id: str, times: DueTimes, at: datetime) -> bool:
     """Whether the first item of a session is due: if not, no other is. One short query."""
     items = backend_for(store).first_page(session_id, 1).items
@@ -165,12 +180,14 @@ def decision_on(store: SessionStore, session_id: str, times: DueTimes, at: datet
     return decision
 
 
-def count_due(store: SessionStore, session_id: str, times: DueTimes, at: datetime) -> int:
-    """Number of items of a session that would go."""
+def count_due(store: SessionStore, session_id: str, rule: Rule, times: DueTimes, at: datetime) -> int:
+    """Number of items of a session that would go, or lose their text if they have any."""
     if not is_old(store, sealing_of(store), session_id, times, at):
         return 0
     decision = decision_on(store, session_id, times, at)
-    return len(decision.goes(sealed_backend_for(store, opens=True).every_item(session_id)))
+    items = list(sealed_backend_for(store, opens=True).every_item(session_id))
+    gone = decision.goes(items)
+    return len(gone) if rule.action == Action.DELETE else sum(1 for _ in redacted(items, gone))
 
 
 def take_from(
@@ -182,19 +199,30 @@ def take_from(
     at: datetime,
     taken: Taken,
     *,
-    at_most: int,
+    is_new: bool,
 ) -> bool:
-    """Deletes or redacts items of one session; true if no more is due. Raises DeletionRefused, StoreUnavailable."""
+    """Deletes or redacts items of one session; true if no more is due.
+
+    Raises DeletionRefused, StillActive and StoreUnavailable. `is_new`: this run has changed nothing in it yet.
+    """
     sealing = sealing_of(store)
     if not is_old(store, sealing, record.session_id, times, at):
         return True
+    if is_new:
+        # What the run itself has changed would look like an agent's writing.
+        refuse_unseen_activity(backend_for(store), record)
     seals = sealing.of_session(record.session_id)
+    began = monotonic()
     decision = decision_on(store, record.session_id, times, at)
+    # All of a session is read for each chunk: a chunk of a long one deletes for as long as it took to read.
+    until = monotonic() + max(monotonic() - began, CHUNK_SECONDS)
     changed: list[Changes] = []
+    tables: list[dict[str, int]] = []
     here = 0
 
     def decide(items: Sequence[StoredItem]) -> Changes:
         # May be called again with the same items, after a conflict with an agent.
+        decision.kept_expired = kept_before
         gone = decision.goes(seals.examined(items, at=at, opens=True))
         changes = Changes(gone=gone) if rule.action == Action.DELETE else Changes(texts=dict(redacted(items, gone)))
         changed[:] = [changes]
@@ -202,6 +230,8 @@ def take_from(
 
     def before_writing(changes: Changes) -> None:
         check_deletion(records=[record.pk])
+        with refusals_explained():
+            tables.append(delete_what_hung_on_items(record, {*changes.gone, *changes.texts}))
         audit.record(
             audit_events.ITEMS_EXPIRED,
             target=record,
@@ -212,13 +242,17 @@ def take_from(
 
     place: Position | None = None
     while True:
+        kept_before = decision.kept_expired
+        tables.clear()
         place = rewriter.change_items(record.session_id, place, decide=decide, before_writing=before_writing)
         count = sum(len(each.gone) + len(each.texts) for each in changed)
         taken.items, taken.passed, here = taken.items + count, taken.passed + count, here + count
-        if place is None or taken.items >= at_most:
+        for each in tables[-1:]:
+            taken.tables = added(taken.tables, each)
+        if place is None or monotonic() > until:
             break
     if place is None and decision.kept_expired:
-        taken.left[KeptReason.KEPT_WITH_TURN] = taken.left.get(KeptReason.KEPT_WITH_TURN, 0) + decision.kept_expired
+        taken.leave(KeptReason.KEPT_WITH_TURN, decision.kept_expired)
     if here:
         taken.shown.append(record.pk)
         taken.taken += place is None

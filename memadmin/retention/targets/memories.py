@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, cast
 
+from django.db import transaction
 from django.db.models import (
     Count,
     DateTimeField,
@@ -18,7 +19,6 @@ from django.db.models import (
     Q,
     QuerySet,
     Subquery,
-    Value,
 )
 from django.db.models.functions import Coalesce, Greatest, Now
 
@@ -26,15 +26,19 @@ from memadmin import audit
 from memadmin.retention.models import SweepResult
 from memadmin.retention.policies.rules import OF_APPROVED, Action, Facts, Rule
 from memadmin.retention.targets.base import (
-    Held,
+    IsHeldSubject,
     PlaceCount,
     RetentionTarget,
     Taken,
+    added,
+    held_session_q,
     of_record,
     register,
     subject_kind_q,
+    tables_of,
 )
 from memadmin.retention.targets.due_rows import DueRows
+from memadmin.retention.targets.sessions import after
 from memories_app import audit_events as memory_events
 from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Signal
 from memories_app.services.retiring import ask_revalidation
@@ -44,6 +48,17 @@ from sessions_app.services.deletion_guards import DeletionRefused, refusals_expl
 
 class RowTarget(RetentionTarget):
     """A target with rows of one of our own tables, in the order of their keys."""
+
+    order: Sequence[str] = ("pk",)
+    """Columns by which chunks follow each other; the key is the last."""
+
+    def cursor_at(self, row: Sequence[Any]) -> dict[str, str]:
+        """Cursor behind a row with the values of `order`."""
+        return {"id": str(row[-1])}
+
+    def beyond(self, cursor: Mapping[str, Any]) -> Q:
+        """Condition of rows behind a cursor."""
+        return Q(pk__gt=cursor["id"])
 
     def count(self, due: DueRows, rule: Rule, place: str) -> PlaceCount:
         clock = self.clock(rule.clock)
@@ -57,32 +72,35 @@ class RowTarget(RetentionTarget):
     def take_some(self, due: DueRows, rule: Rule, result: SweepResult, *, at_most: int) -> Taken:
         rows = due.due(rule)
         if result.cursor:
-            rows = rows.filter(pk__gt=result.cursor["id"])
-        keys = list(rows.order_by("pk").values_list("pk", flat=True)[:at_most])
-        if not keys:
+            rows = rows.filter(self.beyond(result.cursor))
+        found = list(rows.order_by(*self.order).values_list(*self.order)[:at_most])
+        if not found:
             return Taken()
-        taken = Taken(passed=len(keys), cursor={"id": str(keys[-1])})
+        keys = [row[-1] for row in found]
+        taken = Taken(passed=len(keys), cursor=self.cursor_at(found[-1]))
         # Another process that works on a row comes first; the next run takes what is left.
         locked = due.due(rule).filter(pk__in=keys).select_for_update(skip_locked=True, of=("self",))
         chosen = list(locked.values_list("pk", flat=True))
-        try:
-            with refusals_explained():
-                taken.tables = self.take(rule, rows.model._default_manager.filter(pk__in=chosen))
-        except DeletionRefused:
-            # A hold on a session that a memory also rests on.
-            taken.held = len(chosen)
-            return taken
-        taken.taken = len(chosen)
+        if not self.take_or_leave(rule, rows, chosen, taken):
+            # One is held by what the query does not see: the others go all the same.
+            for key in chosen:
+                taken.held += not self.take_or_leave(rule, rows, [key], taken)
         return taken
+
+    def take_or_leave(self, rule: Rule, rows: QuerySet[Any], keys: Sequence[Any], taken: Taken) -> bool:
+        """Takes these rows, all or none; false if a hold keeps one of them."""
+        try:
+            with refusals_explained(), transaction.atomic():
+                tables = self.take(rule, rows.model._default_manager.filter(pk__in=keys))
+        except DeletionRefused:
+            return False
+        taken.tables = added(taken.tables, tables)
+        taken.taken += len(keys)
+        return True
 
     def take(self, rule: Rule, rows: QuerySet[Any]) -> dict[str, int]:
         """Carries the rule's action out on these rows, which are few; returns rows by table."""
         return tables_of(rows.delete()[1])
-
-
-def tables_of(deleted: Mapping[str, int]) -> dict[str, int]:
-    """Rows by table, of what `delete` returns."""
-    return {model.lower().replace(".", "_"): count for model, count in deleted.items() if count}
 
 
 LAST_RECALL = RecalledMemory.objects.filter(memory=OuterRef("pk")).order_by("-recalled_at").values("recalled_at")[:1]
@@ -104,10 +122,9 @@ class AnyMemoryTarget(RowTarget):
 
     def held(self) -> Q:
         sources = SessionRecord.objects.filter(
-            Held(F("id"), F("subject_id"), F("labels")),
-            pk__in=Evidence.objects.filter(memory=OuterRef(OuterRef("pk"))).values("record_id"),
+            held_session_q(), pk__in=Evidence.objects.filter(memory=OuterRef(OuterRef("pk"))).values("record_id")
         )
-        return Q(Held(Value(None), F("subject_id"), Value("{}"))) | Q(Exists(sources))
+        return Q(IsHeldSubject(F("subject_id"))) | Q(Exists(sources))
 
     def facts(self, row: Memory, holds: Sequence[int] = ()) -> Facts:
         """Three queries at most; fewer where subject and aliases are loaded, and `last_recalled_at` was annotated."""
@@ -204,12 +221,23 @@ class SessionRowTarget(RowTarget):
         "subject_kind": subject_kind_q,
     }
 
+    @property
+    def order(self) -> Sequence[str]:  # type: ignore[override]
+        """The oldest first, along an index: these tables have a row for each run of an agent."""
+        return (self.column, "pk")
+
+    def cursor_at(self, row: Sequence[Any]) -> dict[str, str]:
+        return {"at": row[0].isoformat(), "id": str(row[-1])}
+
+    def beyond(self, cursor: Mapping[str, Any]) -> Q:
+        return after(self.column, cursor)
+
     def clock(self, name: str) -> F:
         return F(self.column)
 
     def held(self) -> Q:
-        sessions = SessionRecord.objects.filter(Held(F("id"), F("subject_id"), F("labels")), pk=OuterRef("record_id"))
-        return Q(Held(Value(None), F("subject_id"), Value("{}"))) | Q(Exists(sessions))
+        sessions = SessionRecord.objects.filter(held_session_q(), pk=OuterRef("record_id"))
+        return Q(IsHeldSubject(F("subject_id"))) | Q(Exists(sessions))
 
     def facts(self, row: Any, holds: Sequence[int] = ()) -> Facts:
         """Four queries at most."""

@@ -4,29 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from time import monotonic
 from typing import Any, ClassVar
 
 from django.db import transaction
-from django.db.models import Count, F, Max, Min, Q, QuerySet, Value
+from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, QuerySet, Value
 
 from memadmin.retention.models import SweepResult, UnfinishedExpiry
 from memadmin.retention.policies.rules import Action, Facts, Rule, pattern_regex
-from memadmin.retention.targets.after_sessions import delete_what_hung_on
+from memadmin.retention.targets.after_sessions import delete_records, delete_what_hung_on
 from memadmin.retention.targets.base import (
-    Held,
+    CannotSweep,
+    IsHeldSubject,
     KeptReason,
     PlaceCount,
     RetentionTarget,
     Taken,
+    added,
+    held_session_q,
     register,
     subject_kind_q,
 )
 from memadmin.retention.targets.due_rows import DueRows
-from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.services.deletion_guards import DeletionRefused, refusals_explained
+from memadmin.runs.engine import CHUNK_SECONDS
+from memories_app.models import Evidence, Signal
+from sessions_app import registry
+from sessions_app.models import SessionRecord, SessionStore, Subject
+from sessions_app.services.deletion_guards import DeletionRefused, check_deletion, refusals_explained
 from sessions_app.services.discovery import discover_changes
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend, Capability, SessionBusy, SessionUnreadable, StoreUnavailable
+from sessions_app.stores.paged import mark_erased
 
 LIVE = timedelta(hours=1)
 """A session with activity in this time is in use, whatever the policy says."""
@@ -36,6 +44,9 @@ BEING_ERASED = Q(is_forgotten=True) | Q(subject__erased_at__isnull=False)
 
 SESSIONS_AT_ONCE = 100
 """Sessions of one chunk, at most: each takes a few statements, however short it is."""
+
+FEWEST_ITEMS = 500
+"""Items of one chunk, at least: no agent waits for sessions that are old, and a chunk takes some thirty statements."""
 
 COUNTED_AT_ONCE = 1_000
 
@@ -59,7 +70,7 @@ class RecordTarget(RetentionTarget):
         return SessionRecord.objects.on_record().filter(is_forgotten=False)
 
     def held(self) -> Q:
-        return Q(Held(F("id"), F("subject_id"), F("labels")))
+        return held_session_q()
 
     def live(self, at: Any) -> Q:
         return Q(last_activity_at__gt=at - Value(LIVE))
@@ -90,6 +101,20 @@ class RecordTarget(RetentionTarget):
     def at_place(self, rows: QuerySet[Any], place: str) -> QuerySet[Any]:
         return rows.filter(store=SessionStore.objects.filter(name=place).values("pk")[:1])
 
+    def begin(self, place: str) -> None:
+        """Checks the time zone, and looks through a store without triggers, so that recent activity is known."""
+        store = store_named(place)
+        for problem in registry.check(store).problems:
+            if problem.code in ZONE_PROBLEMS:
+                raise CannotSweep(f"Nothing expires in {store.name}: its times are not certain. {problem.sentence}")
+        if not has_triggers(store):
+            discover_changes(store)
+        taken_over = SessionRecord.objects.filter(BEING_ERASED).values("pk")
+        UnfinishedExpiry.objects.filter(record_id__in=taken_over).delete()
+
+
+ZONE_PROBLEMS = ("wrong-zone", "zone-differs")
+"""Codes of health problems because of which the age of sessions and items is not known."""
 
 CLOCKS = {"last_activity": "last_activity_at", "created": "registered_at"}
 
@@ -107,6 +132,17 @@ class SessionTarget(RecordTarget):
 
     def clock(self, name: str) -> F:
         return F(CLOCKS[name])
+
+    def held(self) -> Q:
+        """Also of a session from which something was learned that another hold keeps: it would lose its source."""
+        held_memories = SessionRecord.objects.filter(
+            held_session_q(), pk__in=Evidence.objects.filter(memory=OuterRef(OuterRef("memory"))).values("record_id")
+        )
+        evidence = Evidence.objects.filter(
+            Q(IsHeldSubject(F("memory__subject_id"))) | Q(Exists(held_memories)), record_id=OuterRef("pk")
+        )
+        signals = Signal.objects.filter(IsHeldSubject(F("subject_id")), record_id=OuterRef("pk"))
+        return held_session_q() | Q(Exists(evidence)) | Q(Exists(signals))
 
     def count(self, due: DueRows, rule: Rule, place: str) -> PlaceCount:
         store = SessionStore.objects.filter(name=place).first()
@@ -132,65 +168,70 @@ class SessionTarget(RecordTarget):
         live = self.at_place(due.live(rule), place).count()
         return PlaceCount(place, items=items, held=held, live=live, problem=problem, **found)
 
-    def begin(self, place: str) -> None:
-        """Looks through a store without triggers, so that recent activity in it is known."""
-        store = SessionStore.objects.get(name=place)
-        if Capability.ENUMERATE in backend_for(store).capabilities and not has_triggers(store):
-            discover_changes(store)
-
     def take_some(self, due: DueRows, rule: Rule, result: SweepResult, *, at_most: int) -> Taken:
-        store = SessionStore.objects.get(name=result.place)
+        store = store_named(result.place)
         backend = backend_for(store)
-        taken = Taken(cursor=result.cursor)
+        taken, at_most = Taken(cursor=result.cursor), max(at_most, FEWEST_ITEMS)
         if Capability.ERASE_SESSIONS not in backend.capabilities:
             count = self.at_place(due.due(rule), result.place).count()
             taken.left = {KeptReason.CANNOT_ERASE: count} if count else {}
             return taken
-        batch = self.next_records(due, rule, result)
-        if batch and (whole := self.take_whole(backend, batch, at_most)):
-            return whole
+        in_vain = taken.cursor.get("busy", [])
+        batch = list(self.begun(rule, result.place).exclude(pk__in=in_vain)[:SESSIONS_AT_ONCE])
+        if not batch and due.rule_of(rule.version):
+            batch = self.next_records(due, rule, result)
+            if batch and (whole := self.take_whole(backend, batch, at_most)):
+                return whole
+        until = monotonic() + CHUNK_SECONDS
         for record in batch:
             try:
                 if not take_one(backend, record, taken, rule, at_most=at_most):
                     return taken
             except DeletionRefused:
                 taken.held += 1
+                let_go_on(record)
             except StillActive:
-                taken.live += 1
+                taken.leave(KeptReason.ACTIVE)
+            except Gone:
+                pass
             except (SessionBusy, SessionUnreadable) as problem:
-                code = KeptReason.BUSY if isinstance(problem, SessionBusy) else KeptReason.UNREADABLE
-                taken.left[code] = taken.left.get(code, 0) + 1
+                taken.leave(KeptReason.BUSY if isinstance(problem, SessionBusy) else KeptReason.UNREADABLE)
+                if record.erased_at:
+                    taken.cursor = {**taken.cursor, "busy": [*taken.cursor.get("busy", []), str(record.pk)]}
             except StoreUnavailable:
                 if taken.passed:
                     # What went is counted; the next chunk meets the problem first.
                     return taken
                 raise
             taken.passed += 1
-            taken.cursor = place_of(record, CLOCKS[rule.clock])
-            if taken.items >= at_most:
+            if not record.erased_at:
+                taken.cursor = {**taken.cursor, **place_of(record, CLOCKS[rule.clock])}
+            if taken.items >= at_most or monotonic() > until:
                 break
         return taken
 
-    def next_records(self, due: DueRows, rule: Rule, result: SweepResult) -> list[SessionRecord]:
-        """The next sessions that the rule takes, oldest first; those of which some items are gone come first of all.
+    def has_begun(self, rule: Rule, place: str) -> bool:
+        return self.begun(rule, place).exists()
 
-        Sessions of a subject whose erasure has begun are left to it: their rows stay as fences.
+    def begun(self, rule: Rule, place: str) -> QuerySet[SessionRecord]:
+        """Sessions of which some items went under this version, in this run or an earlier one.
+
+        Not those that belong to an erasure by now: it deletes the rest, and keeps the fence.
         """
-        UnfinishedExpiry.objects.filter(record_id__in=SessionRecord.objects.filter(BEING_ERASED).values("pk")).delete()
         unfinished = UnfinishedExpiry.objects.filter(version=rule.version).values("record_id")
-        here = self.at_place(SessionRecord.objects.filter(pk__in=unfinished), result.place)
-        if found := list(here.order_by("pk")[:SESSIONS_AT_ONCE]):
-            return found
+        return self.at_place(fenced_by_expiry().filter(pk__in=unfinished), place).select_related("store").order_by("pk")
+
+    def next_records(self, due: DueRows, rule: Rule, result: SweepResult) -> list[SessionRecord]:
+        """The next sessions that the rule takes, oldest first."""
         column = CLOCKS[rule.clock]
         rows = self.at_place(due.due(rule), result.place)
-        if result.cursor:
+        if "at" in result.cursor:
             rows = rows.filter(after(column, result.cursor))
-        return list(rows.exclude(BEING_ERASED).order_by(column, "pk")[:SESSIONS_AT_ONCE])
+        rows = rows.exclude(BEING_ERASED).select_related("store")
+        return list(rows.order_by(column, "pk")[:SESSIONS_AT_ONCE])
 
     def take_whole(self, backend: Backend, batch: Sequence[SessionRecord], at_most: int) -> Taken | None:
         """Deletes the first sessions of the batch together; None if that is not possible: then one by one."""
-        if any(record.erased_at for record in batch):
-            return None
         try:
             with refusals_explained(), transaction.atomic():
                 items = backend.delete_whole([record.session_id for record in batch], at_most=at_most)
@@ -198,8 +239,8 @@ class SessionTarget(RecordTarget):
                 if not gone:
                     return None
                 refuse_changed(gone)
-                tables = delete_what_hung_on(gone)
-        except (DeletionRefused, StillActive):
+                tables = added(delete_what_hung_on(gone), delete_records(gone))
+        except (DeletionRefused, StillActive, Gone):
             return None
         # A session without items counts, too.
         count = sum(items.values())
@@ -212,21 +253,38 @@ class StillActive(Exception):
     """An agent wrote to the session, or an operator changed it, after it was selected. Nothing was changed."""
 
 
+class Gone(Exception):
+    """Another run or an erasure has taken the session meanwhile. Nothing was changed."""
+
+
 def take_one(backend: Backend, record: SessionRecord, taken: Taken, rule: Rule, *, at_most: int) -> bool:
-    """Deletes items of one session; true if it is gone. Raises DeletionRefused, StillActive and StoreUnavailable."""
-    is_begun = record.erased_at is not None
-    if not is_begun:
-        refuse_newer_items(backend, record)
+    """Deletes items of one session; true if it is gone. Raises DeletionRefused, StillActive, Gone, StoreUnavailable."""
+    is_begun, is_here = record.erased_at is not None, has_triggers(record.store)
+    tables: dict[str, int] = {}
     with refusals_explained(), transaction.atomic():
-        deleted = backend.delete_some(record.session_id, at_most=max(at_most - taken.items, 1))
-        if not is_begun:
+        if is_begun:
+            # Holds are asked for the session's first chunk by a trigger, and for the others here.
+            check_deletion(records=[record.pk])
+            lock_begun(record)
+        elif not is_here:
+            # What is deleted in another system does not come back: all that can refuse comes first.
+            mark_erased(record.store, [record.session_id])
             refuse_changed([record])
+            refuse_unseen_activity(backend, record)
+            tables = delete_what_hung_on([record])
+        deleted = backend.delete_some(record.session_id, at_most=max(at_most - taken.items, 1))
+        if is_here and not is_begun:
+            refuse_changed([record])
+            tables = delete_what_hung_on([record])
+        if is_begun and not deleted.left:
+            # An inspection that had begun before may have noted something since.
+            tables = delete_what_hung_on([record])
         if deleted.left:
             UnfinishedExpiry.objects.get_or_create(record_id=record.pk, defaults={"version_id": rule.version})
         else:
             UnfinishedExpiry.objects.filter(record_id=record.pk).delete()
-            for table, count in delete_what_hung_on([record]).items():
-                taken.tables[table] = taken.tables.get(table, 0) + count
+            tables = added(tables, delete_records([record]))
+    taken.tables = added(taken.tables, tables)
     taken.items += deleted.count
     taken.passed += deleted.count
     if deleted.left:
@@ -238,11 +296,38 @@ def take_one(backend: Backend, record: SessionRecord, taken: Taken, rule: Rule, 
     return True
 
 
+def fenced_by_expiry() -> QuerySet[SessionRecord]:
+    """Sessions that are marked as erased, and belong to no erasure."""
+    return SessionRecord.objects.filter(erased_at__isnull=False, is_forgotten=False).exclude(
+        Exists(Subject.objects.filter(pk=OuterRef("subject"), erased_at__isnull=False))
+    )
+
+
+def lock_begun(record: SessionRecord) -> None:
+    """Keeps an erasure from taking the session over before the transaction ends. Raises Gone if one did.
+
+    Not the lock that writers wait for: agents lock in another order.
+    """
+    if not fenced_by_expiry().select_for_update(no_key=True, of=("self",)).filter(pk=record.pk).exists():
+        raise Gone
+
+
+def let_go_on(record: SessionRecord) -> None:
+    """Takes the fence down of a session of which some items are gone and the rest must be kept."""
+    if record.erased_at and UnfinishedExpiry.objects.filter(record_id=record.pk).delete()[0]:
+        SessionRecord.objects.filter(pk=record.pk).update(erased_at=None)
+
+
 def refuse_changed(records: Sequence[SessionRecord]) -> None:
-    """Raises StillActive if one of them changed since it was read. Their rows are locked by the deletion."""
-    before = {record.pk: seen(record) for record in records}
-    for record in SessionRecord.objects.filter(pk__in=before):
-        if seen(record) != before[record.pk]:
+    """Raises StillActive if one of them changed since it was read, and Gone if it is not there any more.
+
+    Their rows are locked by the deletion. Of one that was gone it made a new row, which goes with the transaction.
+    """
+    after = {record.pk: seen(record) for record in SessionRecord.objects.filter(pk__in=[each.pk for each in records])}
+    for record in records:
+        if record.pk not in after:
+            raise Gone
+        if after[record.pk] != seen(record):
             raise StillActive
 
 
@@ -258,13 +343,21 @@ def seen(record: SessionRecord) -> tuple[Any, ...]:
     )
 
 
-def refuse_newer_items(backend: Backend, record: SessionRecord) -> None:
-    """Raises StillActive if the store has a newer item than the registry knows: it has no triggers that tell of it."""
-    if has_triggers(record.store) or Capability.ITEM_TIMES not in backend.capabilities:
+def refuse_unseen_activity(backend: Backend, record: SessionRecord) -> None:
+    """Raises StillActive if an agent wrote to a session since it was last discovered: no trigger tells of it.
+
+    One request, which cannot close the moment until the deletion.
+    """
+    if has_triggers(record.store):
         return
-    newest = [item.written_at for item in backend.last_page(record.session_id, 1).items if item.written_at]
-    if newest and newest[0] > record.last_activity_at + CLOCK_DIFFERENCE:
-        raise StillActive
+    found = backend.look_up([record.session_id]).get(record.session_id)
+    if found and found.mark:
+        if found.mark != record.change_mark:
+            raise StillActive
+    elif found and Capability.ITEM_TIMES in backend.capabilities:
+        newest = [item.written_at for item in backend.last_page(record.session_id, 1).items if item.written_at]
+        if newest and newest[0] > record.last_activity_at + CLOCK_DIFFERENCE:
+            raise StillActive
 
 
 CLOCK_DIFFERENCE = timedelta(minutes=1)
@@ -282,7 +375,17 @@ def place_of(record: SessionRecord, column: str) -> dict[str, Any]:
 
 
 def after(column: str, cursor: Mapping[str, Any]) -> Q:
-    return Q(**{f"{column}__gt": cursor["at"]}) | Q(**{column: cursor["at"], "pk__gt": cursor["id"]})
+    """Condition of rows beyond a cursor; the first part is what an index can find."""
+    beyond = Q(**{f"{column}__gt": cursor["at"]}) | Q(pk__gt=cursor["id"])
+    return Q(**{f"{column}__gte": cursor["at"]}) & beyond
+
+
+def store_named(name: str) -> SessionStore:
+    """Raises CannotSweep if it was removed, or has another name, since the run began."""
+    store = SessionStore.objects.filter(name=name).first()
+    if store is None:
+        raise CannotSweep(f"The store {name} was removed or renamed.")
+    return store
 
 
 def batches(values: Any, size: int) -> Any:

@@ -22,6 +22,7 @@ from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.stores.base import (
     Capability,
     Deleted,
+    FoundSession,
     ItemChanged,
     Place,
     SessionPage,
@@ -181,6 +182,11 @@ class DocumentBackend(PagedBackend, ABC):
                 for session in adapter.found(db, ids[start : start + SESSIONS_AT_ONCE])
             ]
         return SessionPage(found, f">{ids[-1]}" if len(ids) == limit else "")
+
+    def look_up(self, session_ids: Sequence[str]) -> Mapping[str, FoundSession]:
+        with self.database.session() as db:
+            found = self.adapter(db).found(db, list(session_ids))
+        return {session.session_id: session for session in found}
 
     # --- one session, read --------------------------------------------------------------------------------------------
 

@@ -120,6 +120,10 @@ class JsonFileBackend(PagedBackend):
         found = [session for session in map(self._found, names) if session]
         return SessionPage(found, next_cursor=names[-1] if len(names) == limit else "")
 
+    def look_up(self, session_ids: Sequence[str]) -> Mapping[str, FoundSession]:
+        found = {session_id: self._found(self._name(session_id)) for session_id in session_ids}
+        return {session_id: session for session_id, session in found.items() if session}
+
     def _found(self, name: str) -> FoundSession | None:
         session_id, status = self._session_id(name), self.folder.status(name)
         if session_id is None or status is None:

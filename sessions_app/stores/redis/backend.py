@@ -143,6 +143,16 @@ class RedisBackend(PagedBackend):
         answers = self._ask_all(scripts.FOUND, [(key, key + LIST, key.removesuffix(LIST)) for key in keys])
         return int(cursor), [found_key(key, prefix, *answer) for key, answer in zip(keys, answers, strict=True)]
 
+    def look_up(self, session_ids: Sequence[str]) -> Mapping[str, FoundSession]:
+        """One round trip: each session by its hash or, without one, by its list."""
+        prefix = as_bytes(f"{self.prefix}:")
+        own = [self._keys(session_id)[0] for session_id in session_ids]
+        keys = [key for pair in own for key in (pair, pair + LIST)]
+        answers = self._ask_all(scripts.FOUND, [(key, key + LIST, key.removesuffix(LIST)) for key in keys])
+        found = [found_key(key, prefix, *answer).session for key, answer in zip(keys, answers, strict=True)]
+        there = {session.session_id: session for session in reversed(found) if session}
+        return {session_id: there[session_id] for session_id in session_ids if session_id in there}
+
     # --- one session, read --------------------------------------------------------------------------------------------
 
     def previews(self, session_ids: Sequence[str]) -> Mapping[str, SessionPreview]:

@@ -1,0 +1,227 @@
+"""Figures of retention, by `python -m tests.benchmarks.retention`: the sweep beside raw deletes, and previews.
+
+Sessions of 10 to 50 messages are swept, alone and while eight agents write; as many rows are deleted in chunks by plain
+DELETEs. A preview is measured beside one index-only scan of the items that it counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from memadmin.settings import DATA_DIR
+from tests.benchmarks import report
+from tests.benchmarks.database import BenchServer
+from tests.benchmarks.erasure import DATABASE, prepare, writes_during
+from tests.benchmarks.measure import load_average
+from tests.benchmarks.processes import ConsoleProcess, load_console, say
+from tests.benchmarks.report import Target
+from tests.benchmarks.writes import ITEMS
+
+ITEMS_A_SESSION = 30
+RAW_CHUNK = 30
+"""Sessions of one transaction of the raw deletes: some 900 items, as many as a chunk of a sweep at most."""
+
+# With the triggers of an attached store: the registry follows the times.
+INSERT_SESSIONS = """
+INSERT INTO agent_sessions (session_id, created_at, updated_at)
+SELECT %(key)s || ':' || n, timezone('UTC', now()) - interval '50 days', timezone('UTC', now()) - interval '40 days'
+FROM generate_series(1, %(sessions)s) AS n
+"""
+INSERT_ITEMS = """
+INSERT INTO agent_messages (session_id, message_data, created_at)
+SELECT %(key)s || ':' || n, %(item)s, timezone('UTC', now()) - interval '40 days'
+FROM generate_series(1, %(sessions)s) AS n, generate_series(1, 10 + (n * 7) %% 41)
+"""
+COUNT_ITEMS = "SELECT count(*) FROM agent_messages WHERE session_id LIKE %s"
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    server = BenchServer(arguments.data_dir, is_tuned=arguments.items >= 100_000)
+    load_console(server)
+    load = [load_average()]
+    server.create_empty(DATABASE)
+    try:
+        with ConsoleProcess(DATABASE) as console:
+            figures = asyncio.run(measure_all(server, console, arguments.items, arguments.seconds))
+    finally:
+        server.drop(DATABASE)
+    load.append(load_average())
+    targets = targets_of(figures)
+    report.print_targets(targets)
+    result = {
+        "taken_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": report.machine(),
+        "load": load,
+        "figures": figures,
+        "targets": [target.as_json() for target in targets],
+    }
+    if arguments.json:
+        arguments.json.write_text(json.dumps(result, indent=2))
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--items", type=int, default=100_000, help="that are swept; full size: 1,000,000")
+    parser.add_argument("--seconds", type=float, default=5, help="that agents write without a sweep")
+    parser.add_argument("--data-dir", type=Path, default=DATA_DIR / "bench")
+    parser.add_argument("--json", type=Path)
+    return parser.parse_args()
+
+
+def targets_of(figures: dict[str, Any]) -> list[Target]:
+    return [
+        Target("sweep: items a second over those of raw chunked deletes", figures["sweep"], "at least", 1 / 3),
+        Target("agents' writes during a sweep over those without", figures["share"], "at least", 0.8),
+        Target("preview over one index-only scan of its items", figures["preview"], "at most", 2, "times"),
+        Target("resolution of a session at ten times the sessions", figures["resolution"], "at most", 1.5, "times"),
+    ]
+
+
+async def measure_all(server: BenchServer, console: ConsoleProcess, items: int, rest: float) -> dict[str, Any]:
+    here, sessions = "tests.benchmarks.retention", max(items // ITEMS_A_SESSION, 1)
+    console.run(f"{here}.make_tables")
+    figures: dict[str, Any] = {"items": items}
+    say(f"Measuring: raw deletes and a sweep of {items:,} items.")
+    console.run(f"{here}.add_old", "raw", sessions)
+    raw = console.run(f"{here}.delete_raw", "raw")
+    console.run(f"{here}.add_old", "alone", sessions)
+    figures["preview"] = console.run(f"{here}.preview_over_scan")
+    alone = console.run(f"{here}.sweep", "alone")
+    figures |= {"raw_per_s": raw, "alone_per_s": alone, "sweep": alone / raw}
+    say("Measuring: a sweep while eight agents write.")
+    console.run(f"{here}.add_old", "meanwhile", sessions)
+    rates: list[float] = []
+    meanwhile = await writes_during(server, lambda: rates.append(console.run(f"{here}.sweep", "meanwhile")))
+    without = await writes_during(server, lambda: time.sleep(rest))
+    figures |= {"meanwhile_per_s": rates[0], "share": meanwhile / without}
+    figures["resolution"] = console.run(f"{here}.resolution_growth")
+    return figures
+
+
+# --- in a process of the console --------------------------------------------------------------------------------------
+
+
+def make_tables() -> None:
+    from django.conf import settings
+
+    from tests.agents import attach_main_store
+    from tests.retention.policies import in_force
+
+    prepare()
+    attach_main_store()
+    # Without the limit that spreads a run over the night.
+    settings.RETENTION_WINDOW = timedelta(seconds=1)
+    in_force("Old talks", days=30)
+
+
+def add_old(key: str, sessions: int) -> None:
+    from django.db import connection
+
+    values: dict[str, Any] = {"key": key, "sessions": sessions, "item": json.dumps(ITEMS[0])}
+    with connection.cursor() as cursor:
+        cursor.execute(INSERT_SESSIONS, values)
+        cursor.execute(INSERT_ITEMS, values)
+        for table in ("agent_messages", "agent_sessions", "sessions_app_sessionrecord"):
+            cursor.execute(f"VACUUM ANALYZE {table}")
+
+
+def items_of(key: str) -> int:
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute(COUNT_ITEMS, [f"{key}:%"])
+        return int(cursor.fetchone()[0])
+
+
+def delete_raw(key: str) -> float:
+    """Items a second, by statements on lists of session ids."""
+    from django.db import connection, transaction
+
+    from sessions_app.models import SessionRecord
+
+    records = SessionRecord.objects.filter(session_id__startswith=f"{key}:")
+    ids, items = list(records.order_by("pk").values_list("session_id", flat=True)), items_of(key)
+    began = time.perf_counter()
+    for start in range(0, len(ids), RAW_CHUNK):
+        some = ids[start : start + RAW_CHUNK]
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("DELETE FROM agent_messages WHERE session_id = ANY(%s)", [some])
+            cursor.execute("DELETE FROM agent_sessions WHERE session_id = ANY(%s)", [some])
+    seconds = time.perf_counter() - began
+    records.delete()
+    return items / seconds
+
+
+def sweep(key: str) -> float:
+    """Items a second of a run, from its first chunk on."""
+    from memadmin.retention.models import SweepResult
+    from memadmin.retention.sweep.starting import request_sweep
+    from memadmin.runs.engine import carry_on
+
+    items = items_of(key)
+    # So many were not expected by the last run: this one would ask.
+    SweepResult.objects.update(forecast=None)
+    run = carry_on(request_sweep())
+    result = SweepResult.objects.get(run=run)
+    assert (result.items, result.backlog) == (items, 0), (run.state, run.reason, run.exceptions)
+    assert result.started_at, "it was not begun"
+    assert result.ended_at, "it was not done"
+    return items / float((result.ended_at - result.started_at).total_seconds())
+
+
+def preview_over_scan() -> float:
+    from django.db import connection
+
+    from memadmin.retention.policies.preview import preview
+    from memadmin.retention.policies.services import rules_in_force
+
+    rules = rules_in_force()
+    (rule,) = [each for each in rules if each.length]
+    began = time.perf_counter()
+    counted = preview(rule, rules)
+    taken = time.perf_counter() - began
+    began = time.perf_counter()
+    with connection.cursor() as cursor:
+        cursor.execute("SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0")
+        cursor.execute("SELECT count(*) FROM (SELECT session_id FROM agent_messages ORDER BY session_id) AS items")
+        assert cursor.fetchone() == (counted.items,)
+        scan = time.perf_counter() - began
+        cursor.execute("RESET enable_seqscan; RESET max_parallel_workers_per_gather")
+    return taken / scan
+
+
+def resolution_growth() -> float:
+    """Time of one resolution among 100,000 over that among 10,000."""
+    from memadmin.retention.policies.resolution import resolve
+    from memadmin.retention.policies.rules import Facts
+    from memadmin.retention.policies.services import rules_in_force
+
+    rules = rules_in_force()
+    seconds = []
+    for count in (10_000, 100_000):
+        at = datetime.now(UTC)
+        scope: dict[str, Any] = {
+            "store": "main",
+            "session_pattern": "a",
+            "agent": "",
+            "label": [],
+            "is_encrypted": False,
+        }
+        clocks = {"last_activity": at, "created": at}
+        rows = [Facts("sessions", scope, clocks) for _ in range(count)]
+        began = time.perf_counter()
+        for row in rows:
+            resolve(row, rules)
+        seconds.append((time.perf_counter() - began) / count)
+    return seconds[1] / seconds[0]
+
+
+if __name__ == "__main__":
+    main()
