@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from memadmin.erasure.access_copy.deleting import delete_copy
 from memadmin.erasure.models import AccessCopy
 from memadmin.retention.models import SweepResult
 from memadmin.retention.policies.rules import Action, Facts, Rule
-from memadmin.retention.targets.base import Held, KeptReason, Taken, register
+from memadmin.retention.targets.base import IsHeldSubject, KeptReason, Taken, register
 from memadmin.retention.targets.due_rows import DueRows
 from memadmin.retention.targets.memories import RowTarget
 from sessions_app.models import SubjectAlias
@@ -42,7 +42,7 @@ class ExportTarget(RowTarget):
         return F("created_at")
 
     def held(self) -> Q:
-        return Q(Held(Value(None), F("request__subject_id"), Value("{}")))
+        return Q(IsHeldSubject(F("request__subject_id")))
 
     def facts(self, row: AccessCopy, holds: Sequence[int] = ()) -> Facts:
         """Three queries at most."""
@@ -70,6 +70,6 @@ class ExportTarget(RowTarget):
             try:
                 taken.taken += delete_copy(copy, reason="expired")
             except OSError:
-                taken.left[KeptReason.FILE_KEPT] = taken.left.get(KeptReason.FILE_KEPT, 0) + 1
+                taken.leave(KeptReason.FILE_KEPT)
         taken.tables = {"erasure_accesscopy": taken.taken} if taken.taken else {}
         return taken

@@ -6,7 +6,7 @@ class Migration(migrations.Migration):
     """An index for retention by the time of creation, built while agents register sessions."""
 
     atomic = False
-    dependencies = [("sessions_app", "0012_tombstones_by_their_index")]
+    dependencies = [("sessions_app", "0013_patterns_fill_tickets")]
     operations = [
         AddIndexConcurrently(
             model_name="sessionrecord",
