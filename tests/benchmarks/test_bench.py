@@ -127,6 +127,12 @@ def test_memories(figures_of: Callable[..., Any], data_dir: Path) -> None:
     assert found["recall_for_agent"]["requests"] == 1
 
 
+def test_retention(figures_of: Callable[..., Any], data_dir: Path) -> None:
+    options = ["--items", "600", "--seconds", "0.5"]
+    found = figures_of("tests.benchmarks.retention", *options, "--data-dir", str(data_dir))
+    assert found["figures"]["items"] == 600
+
+
 def test_erasures(figures_of: Callable[..., Any], data_dir: Path) -> None:
     options = ["--items", "200", "--person-items", "100", "--rounds", "1", "--seconds", "0.5"]
     found = figures_of("tests.benchmarks.erasure", *options, "--data-dir", str(data_dir))

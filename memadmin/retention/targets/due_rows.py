@@ -92,8 +92,9 @@ class DueRows:
         return rows if live is None else rows.exclude(live)
 
     def held(self, rule: Rule) -> QuerySet[Any]:
-        """Rows that it would take, and that a hold keeps."""
-        return self.decided(rule).filter(target_named(rule.target).held())
+        """Rows that it would take, and that a hold keeps. One query, for whether there is any hold."""
+        rows = self.decided(rule)
+        return rows.filter(target_named(rule.target).held()) if LegalHold.objects.in_force().exists() else rows.none()
 
     def live(self, rule: Rule) -> QuerySet[Any]:
         """Rows that it would take, and that are in use."""

@@ -48,7 +48,7 @@ SESSIONS_AT_ONCE = 100
 FEWEST_ITEMS = 500
 """Items of one chunk, at least: no agent waits for sessions that are old, and a chunk takes some thirty statements."""
 
-COUNTED_AT_ONCE = 1_000
+COUNTED_AT_ONCE = 10_000
 
 CONDITIONS: Mapping[str, Callable[[Any], Q]] = {
     "store": lambda name: Q(store__name=name),
