@@ -179,7 +179,7 @@ class SessionTarget(RecordTarget):
         in_vain = taken.cursor.get("busy", [])
         batch = list(self.begun(rule, result.place).exclude(pk__in=in_vain)[:SESSIONS_AT_ONCE])
         if not batch and due.rule_of(rule.version):
-            batch = self.next_records(due, rule, result)
+            batch = self.next_records(due, rule, result, count=sessions_for(at_most, result))
             if batch and (whole := self.take_whole(backend, batch, at_most)):
                 return whole
         until = monotonic() + CHUNK_SECONDS
@@ -221,14 +221,14 @@ class SessionTarget(RecordTarget):
         unfinished = UnfinishedExpiry.objects.filter(version=rule.version).values("record_id")
         return self.at_place(fenced_by_expiry().filter(pk__in=unfinished), place).select_related("store").order_by("pk")
 
-    def next_records(self, due: DueRows, rule: Rule, result: SweepResult) -> list[SessionRecord]:
-        """The next sessions that the rule takes, oldest first."""
+    def next_records(self, due: DueRows, rule: Rule, result: SweepResult, *, count: int) -> list[SessionRecord]:
+        """The next sessions that the rule takes, oldest first, at most `count`."""
         column = CLOCKS[rule.clock]
         rows = self.at_place(due.due(rule), result.place)
         if "at" in result.cursor:
             rows = rows.filter(after(column, result.cursor))
         rows = rows.exclude(BEING_ERASED).select_related("store")
-        return list(rows.order_by(column, "pk")[:SESSIONS_AT_ONCE])
+        return list(rows.order_by(column, "pk")[:count])
 
     def take_whole(self, backend: Backend, batch: Sequence[SessionRecord], at_most: int) -> Taken | None:
         """Deletes the first sessions of the batch together; None if that is not possible: then one by one."""
@@ -247,6 +247,14 @@ class SessionTarget(RecordTarget):
         return Taken(
             passed=len(gone) + count, taken=len(gone), items=count, tables=tables, shown=[record.pk for record in gone]
         )
+
+
+def sessions_for(at_most: int, result: SweepResult) -> int:
+    """Number of sessions to read for a chunk of so many items: twice as many as fit, by those that went before."""
+    if not result.taken:
+        return SESSIONS_AT_ONCE
+    items_each = max(result.items // result.taken, 1)
+    return min(SESSIONS_AT_ONCE, 2 * at_most // items_each + 1)
 
 
 class StillActive(Exception):
