@@ -52,6 +52,7 @@ from memories_app.tool_provenance import MOST_TOOLS
 from sessions_app.encryption import sealing_of
 from sessions_app.items import StoredItem
 from sessions_app.models import SessionRecord, SessionStore, Subject
+from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.services.subjects import merge_target
 from sessions_app.stores.base import SessionUnreadable, StoreUnavailable, UnknownItem
 from sessions_app.stores.sealed import sealed_backend_for
@@ -138,7 +139,7 @@ def with_unread_notes(*, quiet_since: datetime, given_since: datetime) -> QueryS
     return _readable(records).order_by("last_activity_at", "pk")
 
 
-def _readable(records: QuerySet[SessionRecord]) -> QuerySet[SessionRecord]:
+def _readable(records: SessionRecordQuerySet) -> SessionRecordQuerySet:
     return records if settings.DISTIL_LOCKED else records.exclude(records.locked_q() | records.unreadable_q())
 
 
