@@ -1,6 +1,8 @@
 """Distillation: extracts proposals of memories from sessions. Agents use them only after review.
 
 A session is read once: the next distillation continues after the last item read, with a few items before it as context.
+Notes on a session - operators' feedback, and ratings and outcomes with a comment - are read with it, and if they are
+younger than its last distillation, they are a reason for another one.
 Statements already known for the subject are not proposed again, whatever was decided about them: a rejected statement
 does not come back when it is repeated.
 
@@ -28,6 +30,7 @@ from memories_app import audit_events
 from memories_app.learning.distillers.rules import RulesDistiller
 from memories_app.learning.distillers.types import (
     OPERATOR,
+    RATING,
     Before,
     DistillationResult,
     DistilledMemory,
@@ -49,6 +52,7 @@ from memories_app.tool_provenance import MOST_TOOLS
 from sessions_app.encryption import sealing_of
 from sessions_app.items import StoredItem
 from sessions_app.models import SessionRecord, SessionStore, Subject
+from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.services.subjects import merge_target
 from sessions_app.stores.base import SessionUnreadable, StoreUnavailable, UnknownItem
 from sessions_app.stores.sealed import sealed_backend_for
@@ -73,6 +77,12 @@ SUBJECT_SUMMARY = "subject_summary"
 
 FORGETTABLE = (Memory.Status.SUPERSEDED, Memory.Status.EXPIRED)
 """States of memories that may be proposed again; all other known statements are skipped."""
+
+NOTES = (Signal.Kind.FEEDBACK, Signal.Kind.RATING, Signal.Kind.OUTCOME)
+"""Signals whose text is read. The text of others is the user's own, and is read in the session."""
+
+MIDDLING_RATING = 3
+"""Of five; neither good nor bad."""
 
 MOST_WAITING = 200
 """Maximum of waiting proposals about one subject; the same limit as for agents in the database."""
@@ -109,23 +119,47 @@ def awaiting_distillation(*, quiet_since: datetime, active_since: datetime) -> Q
         last_activity_at__gt=active_since,
         last_activity_at__lte=quiet_since,
     )
-    if not settings.DISTIL_LOCKED:
-        records = records.exclude(records.locked_q() | records.unreadable_q())
-    return records.order_by("last_activity_at", "pk")
+    return _readable(records).order_by("last_activity_at", "pk")
+
+
+def with_unread_notes(*, quiet_since: datetime, given_since: datetime) -> QuerySet[SessionRecord]:
+    """Sessions with a subject and a note that is younger than their last distillation, and given in this period."""
+    read = Distillation.objects.filter(record_id=OuterRef("record_id"), began_at__gte=OuterRef("created_at"))
+    notes = Signal.objects.filter(
+        ~Exists(read.exclude(outcome=Outcome.RUNNING)),
+        kind__in=NOTES,
+        distilled_at__isnull=True,
+        created_at__gt=given_since,
+        created_at__lte=quiet_since,
+    ).exclude(text="")
+    # A session that is not quiet is read when it is, with its notes.
+    records = SessionRecord.objects.on_record().filter(
+        pk__in=notes.values("record_id"), subject__isnull=False, last_activity_at__lte=quiet_since
+    )
+    return _readable(records).order_by("last_activity_at", "pk")
+
+
+def _readable(records: SessionRecordQuerySet) -> SessionRecordQuerySet:
+    return records if settings.DISTIL_LOCKED else records.exclude(records.locked_q() | records.unreadable_q())
 
 
 def distil_quiet_sessions(*, within: timedelta = LOOKED_BACK, limit: int = 100) -> int:
-    """Distils sessions that became quiet `within` this time, up to `limit` of each store; returns their number."""
+    """Distils sessions that became quiet or got a note `within` this time, and returns their number: up to `limit`
+    of each store for each of the two reasons."""
     if settings.DISTILLER == "none":
         return 0
     at, count = now(), 0
     quiet_since = at - settings.DISTIL_AFTER
-    waiting = awaiting_distillation(quiet_since=quiet_since, active_since=quiet_since - within)
+    reasons = (
+        awaiting_distillation(quiet_since=quiet_since, active_since=quiet_since - within),
+        with_unread_notes(quiet_since=quiet_since, given_since=quiet_since - within),
+    )
     for store in SessionStore.objects.all():
         try:
-            for record in waiting.filter(store=store).select_related("store", "subject")[:limit]:
-                distil_session(record)
-                count += 1
+            for waiting in reasons:
+                for record in waiting.filter(store=store).select_related("store", "subject")[:limit]:
+                    distil_session(record)
+                    count += 1
         except StoreUnavailable:
             logger.warning("store %s is unavailable; its sessions are not distilled now", store.pk)
     return count
@@ -147,7 +181,7 @@ def distil_session(record: SessionRecord, *, distiller: Distiller | None = None,
         return _ended(row, record, Outcome.REFUSED, DistillationResult())
     try:
         unread = _UnreadItems(record, None if from_start else _last_reading(record))
-        said = [*unread.said(), *_remarks(record, all_of_them=unread.is_whole)]
+        said = [*unread.said(), *_notes(record, all_of_them=unread.is_whole)]
         row.last_item_id, row.last_item_hash = unread.last
         reading = distiller.read(said, before=_existing_summaries(record, subject))
     except SessionUnreadable:
@@ -244,11 +278,22 @@ def _summaries_about(subject: Subject) -> MemoryQuerySet:
     return Memory.objects.about(subject).filter(kind=Memory.Kind.SUMMARY, key=SUBJECT_SUMMARY)
 
 
-def _remarks(record: SessionRecord, *, all_of_them: bool) -> Iterable[SessionMessage]:
-    """Notes of operators about items, all or those since the last distillation."""
-    signals = Signal.objects.filter(record_id=record.pk, kind=Signal.Kind.FEEDBACK).exclude(text="")
+def _notes(record: SessionRecord, *, all_of_them: bool) -> Iterator[SessionMessage]:
+    """Notes on a session and its items, all or those since the last distillation."""
+    signals = Signal.objects.filter(record_id=record.pk, kind__in=NOTES).exclude(text="").order_by("created_at", "pk")
     for signal in signals if all_of_them else signals.filter(distilled_at__isnull=True):
-        yield SessionMessage(signal.item_id, OPERATOR, signal.text, signal.created_at, signal.pk)
+        speaker = OPERATOR if signal.kind == Signal.Kind.FEEDBACK else RATING
+        yield SessionMessage(
+            signal.item_id, speaker, signal.text, signal.created_at, signal.pk, verdict=_verdict(signal)
+        )
+
+
+def _verdict(signal: Signal) -> int:
+    """-1 for bad, 1 for good, 0 for neither."""
+    value = signal.value or 0
+    if signal.kind != Signal.Kind.RATING or value <= 0:
+        return value
+    return -1 if value < MIDDLING_RATING else 1 if value > MIDDLING_RATING else 0
 
 
 @transaction.atomic

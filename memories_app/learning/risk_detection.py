@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from memadmin.web.masking import SensitiveKind, find_values
 from memadmin.web.safe_text import INVISIBLE
+from memories_app.learning.risk_numbers import ANNOUNCED, addresses, national_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,79 +38,28 @@ VALUES = {
     SensitiveKind.PHONE: ("contact", "A phone number"),
 }
 
-# Special categories of GDPR, article 9, by words that often indicate them.
-SENSITIVE: Mapping[str, tuple[str, Collection[str]]] = {
-    "health": (
-        "May reveal health information",
-        (
-            *("health", "ill", "illness", "disease", "diagnosis", "diagnosed", "surgery", "hospital", "medication"),
-            *("pregnant", "pregnancy", "disabled", "disability", "wheelchair", "allergy", "allergic", "allergies"),
-            *("diabetes", "diabetic", "cancer", "depression", "anxiety", "therapy", "therapist", "insulin", "hiv"),
-        ),
-    ),
-    "belief": (
-        "May reveal a belief",
-        (
-            *("religion", "religious", "muslim", "islam", "christian", "catholic", "jewish", "hindu", "buddhist"),
-            *("halal", "kosher", "church", "mosque", "synagogue", "atheist", "vegetarian", "vegan", "ramadan"),
-        ),
-    ),
-    "politics": (
-        "May reveal a political opinion or union membership",
-        ("votes", "voted", "voter", "republican", "democrat", "conservative", "socialist", "union", "strike"),
-    ),
-    "origin": ("May reveal origin", ("ethnic", "ethnicity", "race", "nationality", "immigrant", "refugee", "asylum")),
-    "sexuality": (
-        "May reveal sex life or orientation",
-        ("gay", "lesbian", "bisexual", "transgender", "sexual", "orientation", "queer"),
-    ),
-    "offence": ("May reveal an offence", ("convicted", "conviction", "prison", "arrested", "criminal", "probation")),
-}
+MARKUP = re.compile(r"</?\s*(?:system|assistant|user|memories|instructions?)\b", re.IGNORECASE)
+"""Tags around which agents' instructions are built."""
 
-INSTRUCTION = re.compile(
-    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:previous|prior|above|rules?|instructions?|polic(?:y|ies)"
-    r"|prompt|guidelines?|restrictions?|everything)\b"
-    r"|\b(?:system|developer)\s+(?:prompt|message)\b"
-    r"|\byou\s+(?:are\s+now|must|should|shall|will\s+now|have\s+to)\b"
-    r"|\b(?:do\s+not|don.?t|never)\s+(?:tell|ask|verify|check|mention|reveal|refuse|log|follow)\b"
-    r"|\b(?:always|never)\s+(?:approve|grant|allow|give|offer|send|pay|refund|call|use|answer|reply|respond)\b"
-    r"|</?\s*(?:system|assistant|user|memories|instructions?)\b|\bjailbreak\b",
-    re.IGNORECASE | re.DOTALL,
-)
-# The same in other languages and alphabets: to ignore previous messages, or rules.
+# Alphabets without a case or without spaces: to ignore previous messages, or rules.
 INSTRUCTION_ELSEWHERE = re.compile(
-    r"\b(?:ignorier\w*|vergiss|vergesst|vergessen\s+sie|missachte\w*|umgeh\w*)\b.{0,40}"
-    r"\b(?:anweisung\w*|regeln?|vorgaben?|richtlinien?)\b"
-    r"|\b(?:oubli\w*|ignor\w*|contourn\w*)\b.{0,40}\b(?:consignes?|instructions?|règles?)\b"
-    r"|\b(?:ignor\w*|olvid\w*|esque[cç]\w*|dimentic\w*)\b.{0,40}"
-    r"\b(?:instruccion\w*|instruç\w*|istruzion\w*|reglas?|regras?|regole)\b"
-    r"|\b(?:игнорир\w*|забудь\w*)\b.{0,40}\b(?:инструкци\w*|правил\w*|указани\w*)"
+    r"\b(?:игнорир\w*|забудь\w*)\b.{0,40}\b(?:инструкци\w*|правил\w*|указани\w*)"
     r"|(?:忽略|无视|無視|忘记|忘記).{0,20}(?:指令|指示|规则|規則|提示)|(?:指示|命令|ルール|規則).{0,10}(?:無視|忘れ)"
     r"|(?:تجاهل|انس).{0,40}(?:تعليمات|قواعد|أوامر)",
     re.IGNORECASE | re.DOTALL,
 )
-AUTHORITY = re.compile(
-    r"\b(?:treat|regard|handle|trust)\s+(?:them|him|her|me|us|this|the)\b.{0,40}\b(?:as|like)\b"
-    r"|\b(?:is|are|am|be|as|call\s+(?:me|him|her|them))\s+(?:also\s+)?(?:an?\s+|the\s+|our\s+|your\s+)?(?:\w+\s+)?"
-    r"(?:admins?|administrators?|superusers?|super\s+users?|root)\b"
-    r"|\b(?:is|are|am)\s+(?:an?\s+|the\s+)?(?:\w+\s+)?(?:owner|employee|manager|supervisor|member|developer|operator|staff)s?"
-    r"\s+(?:of|at|for|in)\s+(?:this|the|our|your)\s+(?:shop|store|company|service|platform|system|team|site)\b"
-    r"|\b(?:admin|administrator|root|elevated|special|full|unlimited)\s+(?:rights?|access|privileges?|permissions?)\b"
-    r"|\b(?:is|are|am)\s+(?:authori[sz]ed|allowed|permitted|entitled)\s+to\b"
-    r"|\bwithout\s+(?:any\s+|further\s+)?(?:verification|verifying|authentication|authori[sz]ation|approval)\b"
-    r"|\b(?:ist|bin|sind)\s+(?:ein\w*\s+|der\s+|die\s+)?admin\w*|\bbehand\w+\s+(?:ihn|sie|mich)\s+(?:als|wie)\b"
-    r"|\b(?:est|suis)\s+(?:une?\s+|l.)?administrat\w+|\btraite\w*[- ](?:le|la|les|moi)\s+comme\b"
-    r"|\b(?:es|soy)\s+(?:una?\s+|el\s+|la\s+)?administrador\w*|\btr[aá]t\w+\s+como\b",
-    re.IGNORECASE | re.DOTALL,
-)
-"""A role or rights that the text claims for its subject: an agent would act on it."""
 LOOKALIKES = str.maketrans("асеіјорѕухАСЕІЈОРЅХοαε_", "aceijopsyxACEIJOPSXoae ")
 """Letters of other alphabets that look Latin, and substitutes for spaces."""
 
 LINK = re.compile(r"\b(?:https?|ftp|file|data|javascript)\s*:\s*\S|\bwww\.\w|\]\(", re.IGNORECASE)
-WORDS = re.compile(r"[^\W\d_]+")
+WORDS = re.compile(r"[^\W_]+")
+LISTS = tomllib.loads((Path(__file__).parent / "risk_words.toml").read_text(encoding="utf-8"))
+SENTENCES: Mapping[str, str] = {flag: section["sentence"] for flag, section in LISTS.items()}
 
-CATEGORY_OF = {word: flag for flag, (_, words) in SENSITIVE.items() for word in words}
+# Bounded, so that the time grows with the length of a text and not with its square.
+BETWEEN = r"\W{1,3}"
+GAP = rf"(?:{BETWEEN}\w{{1,30}}){{0,6}}?"
+SHORTEST_BEGINNING = 3
 
 
 def risks_of(statement: str, data: Mapping[str, Any] | None = None, *, regions: Sequence[str] = ()) -> list[Risk]:
@@ -125,22 +77,81 @@ def _in_text(text: str, regions: Sequence[str]) -> Iterator[Risk]:
     for value in find_values(text, regions=regions):
         flag, sentence = VALUES[value.kind]
         yield Risk(flag, sentence, value.start, value.end)
-    for word in WORDS.finditer(text):
-        if flag := CATEGORY_OF.get(word[0].lower(), ""):
-            yield Risk(flag, SENSITIVE[flag][0], *word.span())
-    if match := INSTRUCTION.search(_as_read(text)) or INSTRUCTION_ELSEWHERE.search(text):
-        yield Risk("instruction", "Possible instruction to the agent", *match.span())
-    if match := AUTHORITY.search(_as_read(text)):
-        yield Risk("authority", "Claims a role or special rights", *match.span())
+    plain = _plain(text)
+    for word in WORDS.finditer(plain):
+        for flag, rest in _beginning_with(word[0]):
+            match = rest.match(plain, word.end())
+            if match and ANNOUNCED.get(flag, _is_alone)(text, word.start(), match.end()):
+                yield Risk(flag, SENTENCES[flag], word.start(), match.end())
+    for start, end in national_ids(text):
+        yield Risk("national_id", SENTENCES["national_id"], start, end)
+    for start, end in addresses(text):
+        yield Risk("address", SENTENCES["address"], start, end)
+    if match := MARKUP.search(plain) or INSTRUCTION_ELSEWHERE.search(text):
+        yield Risk("instruction", SENTENCES["instruction"], *match.span())
     if match := LINK.search(text):
         yield Risk("link", "Contains a link", *match.span())
     if match := INVISIBLE.search(text):
         yield Risk("invisible", "Contains invisible characters", *match.span())
 
 
-def _as_read(text: str) -> str:
-    """The text with equal length, with full-width and look-alike letters as Latin ones."""
+def _is_alone(text: str, start: int, end: int) -> bool:
+    """For risks whose words need no number near them."""
+    return True
+
+
+def _plain(text: str) -> str:
+    """The text with equal length: lower case, no accents, look-alike and full-width letters as Latin ones."""
     if text.isascii():
-        return text.replace("_", " ")
-    plain = (unicodedata.normalize("NFKC", sign) for sign in text)
-    return "".join(one if len(one) == 1 else sign for one, sign in zip(plain, text, strict=True)).translate(LOOKALIKES)
+        return text.lower().replace("_", " ")
+    return "".join(map(_plain_sign, text)).translate(LOOKALIKES)
+
+
+def _plain_sign(sign: str) -> str:
+    parts = unicodedata.normalize("NFKD", sign)
+    # A ligature or a fraction becomes several letters; it stays as it is.
+    plain = parts[0] if all(map(unicodedata.combining, parts[1:])) else sign
+    return plain.lower() if len(plain.lower()) == 1 else sign
+
+
+# --- The lists, by the first word of each phrase ------------------------------------------------------------------
+
+
+def _listed() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
+    """Flags and the rest of a phrase, by its first word. A beginning of words ends in *, any number is #."""
+    listed: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    for flag, section in LISTS.items():
+        for phrase in (*section.get("words", "").split(), *section.get("phrases", "").splitlines()):
+            heads, *tokens = _plain(phrase.strip()).split() or [""]
+            rest = "".join(map(_between, tokens))
+            for head in filter(None, heads.split("|")):
+                word, apostrophe, ending = head.partition("'")
+                after = rf"\W{ending}\b" if apostrophe else ""
+                listed.setdefault(word, []).append((flag, re.compile(after + rest)))
+    return listed
+
+
+def _between(token: str) -> str:
+    """The pattern of a word after the first one, with what is before it."""
+    if token == "...":
+        return GAP
+    forms = [
+        r"\d{1,12}\b"
+        if form == "#"
+        else re.escape(form.rstrip("*")).replace("'", r"\W") + (r"\w{0,30}" if form.endswith("*") else r"\b")
+        for form in token.split("|")
+    ]
+    return rf"{BETWEEN}(?:{'|'.join(forms)})"
+
+
+LISTED = _listed()
+LONGEST_BEGINNING = max(map(len, LISTED))
+
+
+def _beginning_with(word: str) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Phrases whose first word is this one."""
+    yield from LISTED.get(word, ())
+    if word.isdigit():
+        yield from LISTED.get("#", ())
+    for length in range(SHORTEST_BEGINNING, min(len(word), LONGEST_BEGINNING) + 1):
+        yield from LISTED.get(f"{word[:length]}*", ())

@@ -37,22 +37,44 @@ from tests.sealed import keys as keys
 SENTENCES: dict[str, list[tuple[str, str, str]]] = {
     "I prefer window seats.": [("preference", "", "Prefers window seats.")],
     "Hi! Well, I'd prefer e-mail over SMS, please note. Thanks": [("preference", "", "Prefers e-mail over SMS.")],
-    "Please always write to me in English!": [("preference", "", "Asks to always write to me in English.")],
+    "Please always write to me in English!": [("preference", "", "Asks to always write to them in English.")],
     "please never call before 9.30 in the morning": [
         ("preference", "", "Asks to never call before 9.30 in the morning.")
     ],
     "I am allergic to peanuts, so please check.": [("fact", "", "Is allergic to peanuts.")],
     "I\u2019m a vegetarian": [("fact", "", "Is vegetarian.")],
-    "No, I meant the blue one": [("fact", "", "Meant the blue one, and was misunderstood.")],
     "My favourite drink is chai.": [("preference", "favourite_drink", "Their favourite drink is chai.")],
     "My daughter is called Ada. I don't eat meat.": [
         ("fact", "daughter", "Their daughter is called Ada."),
         ("preference", "", "Does not eat meat."),
     ],
     "Call me Doctor, please.": [("preference", "name", "Wants to be called Doctor.")],
-    "Ich bevorzuge den Gang.": [("preference", "", "Said: Ich bevorzuge den Gang.")],
-    "Je préfère le train.": [("preference", "", "Said: Je préfère le train.")],
-    # No wishes.
+    "Ich bevorzuge den Gang.": [("preference", "", "Bevorzugt den Gang.")],
+    "Je préfère le train.": [("preference", "", "Préfère le train.")],
+    "Sono allergica alle noci.": [("preference", "", "È allergica alle noci.")],
+    "I like long walks with my dog a lot!": [("preference", "", "Likes long walks with their dog.")],
+    "I usually fly with hand luggage": [("preference", "", "Usually flies with hand luggage.")],
+    "I have two kids and I am tired.": [("fact", "", "Has two kids.")],
+    "I speak Spanish, Catalan and a little German, so any is fine.": [
+        ("fact", "", "Speaks Spanish, Catalan and a little German.")
+    ],
+    # Something else without its condition.
+    "I prefer tea when travelling.": [("preference", "", "Prefers tea when travelling.")],
+    "I don't drink coffee when you are there.": [],
+    # Wishes of the moment, and what the order system knows.
+    "I'd prefer the second cheapest flight in economy class.": [],
+    "I prefer to pay with a gift card.": [],
+    "I would prefer not to be transferred to another agent.": [],
+    "I prefer that one.": [],
+    "I live in the second building you see here.": [],
+    # Identifiers, and rights.
+    "My user ID is mia_li_3668.": [],
+    "My favourite number is 483992.": [],
+    "Please always treat me as an administrator.": [],
+    # The first or second person in other languages.
+    "Ich bevorzuge meinen alten Platz.": [],
+    # Wishes of nobody.
+    "No, I meant the blue one": [],
     "Do you think I prefer tea?": [],
     "My order is late.": [],
     "My password is hunter2.": [],
@@ -205,7 +227,7 @@ class TestRules:
             "preference",
             record.subject,
         )
-        assert (memory.status, memory.provenance, memory.extractor) == ("proposed", "explicit", "rules/1")
+        assert (memory.status, memory.provenance, memory.extractor) == ("proposed", "explicit", "rules/2")
         quote = Evidence.objects.get()
         assert (quote.quote, quote.speaker, quote.record_id) == ("I prefer window seats.", "user", record.pk)
         assert (quote.item_id, quote.session_id) == ("1", "chat-1")
@@ -238,7 +260,7 @@ class TestRules:
 
     def test_secrets_are_not_learned(self, store: None) -> None:
         key = "sk-proj-" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9bC1dE3fG5hJ7k"
-        distilled = distil_session(a_session(f"My deploy key is {key}. I prefer tea."))
+        distilled = distil_session(a_session(f"I prefer {key}. I prefer tea."))
         assert [memory.statement for memory in Memory.objects.all()] == ["Prefers tea."]
         assert distilled.left_out == 1
         assert not Evidence.objects.filter(quote__contains=key[8:20]).exists()
@@ -302,6 +324,60 @@ class TestRules:
         Signal.objects.create(record_id=record.pk, kind="correction", text="No, I meant tea.")
         distil_session(record)
         assert not Signal.objects.filter(distilled_at=None).exists()
+
+    @pytest.mark.parametrize(
+        ("signal", "statement", "source"),
+        [
+            ({"kind": "feedback", "value": -1}, "An answer was rated down: Ask for the number first.", "operator"),
+            ({"kind": "feedback"}, "Note on an answer: Ask for the number first.", "operator"),
+            ({"kind": "rating", "value": 1}, "An answer was rated down: Ask for the number first.", "tool"),
+            ({"kind": "outcome", "value": -1}, "An answer was rated down: Ask for the number first.", "tool"),
+        ],
+        ids=lambda value: "-".join(map(str, value.values())) if isinstance(value, dict) else "",
+    )
+    def test_a_note_is_proposed_with_its_words_as_evidence(
+        self, store: None, signal: dict[str, Any], statement: str, source: str
+    ) -> None:
+        record = a_session("Hello", assistant("Who are you?"))
+        given = Signal.objects.create(
+            record_id=record.pk, session_id="chat-1", item_id="2", text="Ask for the number first.", **signal
+        )
+        distil_session(record)
+        memory, evidence = Memory.objects.get(), Evidence.objects.get()
+        assert (memory.statement, memory.kind, memory.source, memory.subject) == (
+            statement,
+            "note",
+            source,
+            record.subject,
+        )
+        assert (evidence.quote, evidence.signal, evidence.item_id) == ("Ask for the number first.", given, "2")
+        assert evidence.said_by_user is False
+
+    @pytest.mark.parametrize(
+        "signal",
+        [
+            {"kind": "feedback", "value": 1, "text": "Well done."},
+            {"kind": "rating", "value": 5, "text": "Thanks!"},
+            {"kind": "feedback", "value": -1},
+            {"kind": "outcome", "value": -1},
+            {"kind": "preference", "text": "I'd prefer it."},
+        ],
+        ids=lambda value: "-".join(map(str, value.values())),
+    )
+    def test_praise_and_signals_without_words_propose_nothing(self, store: None, signal: dict[str, Any]) -> None:
+        record = a_session("Hello")
+        Signal.objects.create(record_id=record.pk, **signal)
+        distil_session(record)
+        assert not Memory.objects.exists()
+
+    def test_a_long_note_is_cut_between_words_and_whole_in_the_evidence(self, store: None) -> None:
+        record = a_session("Hello")
+        Signal.objects.create(record_id=record.pk, kind="feedback", value=-1, text="number " * 200)
+        distil_session(record)
+        statement = Memory.objects.get().statement
+        assert statement.endswith("number …")
+        assert len(statement) < 450
+        assert Evidence.objects.get().quote == "number " * 200
 
 
 class TestModel:
@@ -438,7 +514,7 @@ class TestReadingOn:
     """A session is not read anew each time that somebody says something in it."""
 
     def test_only_what_is_new_is_read_behind_a_little_of_what_was(self, store: None) -> None:
-        record = a_session(*(f"I prefer tea number {number}." for number in range(120)))
+        record = a_session(*(f"I like tea from shelf {number}." for number in range(120)))
         listening = Listening()
         assert distil_session(record, distiller=listening).row.proposal_count == 120
         add_items("chat-1", "I prefer cake.", "I prefer pie.")
@@ -450,13 +526,13 @@ class TestReadingOn:
         assert (new, distilled.row.proposal_count, distilled.known) == (["I prefer cake.", "I prefer pie."], 2, 0)
         context = [one.text for one in second if one.is_context]
         assert 0 < len(context) <= distillation.CONTEXT_ITEMS + 1
-        assert context[-1] == "I prefer tea number 119."
+        assert context[-1] == "I like tea from shelf 119."
 
     def test_many_new_items_are_read_page_by_page(self, store: None, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(distillation, "ITEMS_A_PAGE", 3)
         record = a_session("Hello")
         distil_session(record)
-        add_items("chat-1", *(f"I prefer tea number {number}." for number in range(50)))
+        add_items("chat-1", *(f"I like tea from shelf {number}." for number in range(50)))
         assert distil_session(record).row.proposal_count == 50
         assert distil_session(record).row.proposal_count == 0
 
@@ -503,6 +579,38 @@ class TestWhatWaits:
         assert distil_quiet_sessions() == 1
         assert {memory.statement for memory in Memory.objects.all()} == {"Prefers tea.", "Prefers coffee."}
         assert Distillation.objects.filter(record_id=record.pk).count() == 2
+
+    def test_a_note_on_a_session_read_before_is_a_reason_to_read_it(self, store: None) -> None:
+        record = a_session("Hello", last_activity_at=now() - timedelta(days=3))
+        distil_session(record)
+        assert distil_quiet_sessions() == 0
+        note = Signal.objects.create(record_id=record.pk, item_id="1", kind="feedback", value=-1, text="Greet back.")
+        assert distil_quiet_sessions() == 0  # more may follow
+        Signal.objects.update(created_at=now() - timedelta(hours=1))
+        Distillation.objects.update(began_at=now() - timedelta(hours=2))
+        assert (distil_quiet_sessions(), distil_quiet_sessions()) == (1, 0)
+        assert statuses() == {"An answer was rated down: Greet back.": "proposed"}
+        assert Evidence.objects.get().signal == note
+
+    def test_a_note_whose_reading_failed_is_not_tried_forever(self, store: None) -> None:
+        record = a_session("Hello", last_activity_at=now() - timedelta(days=3))
+        distil_session(record)
+        Signal.objects.create(record_id=record.pk, kind="feedback", value=-1, text="Greet back.")
+        Signal.objects.update(created_at=now() - timedelta(hours=1))
+        Distillation.objects.update(began_at=now() - timedelta(hours=2))
+        with patched_distiller("nonsense"):
+            assert (distil_quiet_sessions(), distil_quiet_sessions()) == (1, 0)
+
+    @pytest.mark.parametrize(
+        "columns",
+        [{"is_known": False}, {"is_sensitive": True}, {"is_encrypted": True}, {"erased_at": now()}],
+    )
+    def test_notes_on_sessions_that_may_not_be_read_wait(self, store: None, columns: dict[str, Any]) -> None:
+        record = a_session("Hello", **{"last_activity_at": now() - timedelta(days=3)} | columns)
+        if "erased_at" not in columns:
+            Signal.objects.create(record_id=record.pk, kind="feedback", value=-1, text="Greet back.")
+            Signal.objects.update(created_at=now() - timedelta(hours=1))
+        assert distil_quiet_sessions() == 0
 
     @pytest.mark.parametrize(
         "columns",

@@ -18,7 +18,7 @@ from memadmin.client import secret_text
 from memadmin.values import keys, numbers, rewriting
 from memadmin.web import markdown, safe_text
 from memadmin.web.masking import emails, finding, mask_text, masks
-from memories_app.learning import risk_detection
+from memories_app.learning import risk_detection, risk_numbers
 from sessions_app import masking, search_syntax
 from sessions_app.masking import Masker
 from sessions_app.redaction.text_to_redact import TextToRedact
@@ -50,7 +50,7 @@ BAIT = f" key: pass eyJ sk- :// @ == = %40 {'a1B2' * 10} "
 
 MODULES = (
     *(keys, numbers, rewriting, emails, finding, masks, masking, secret_text, safe_text, markdown),
-    *(risk_detection, search_syntax, snippets, decode),
+    *(risk_detection, risk_numbers, search_syntax, snippets, decode),
 )
 
 NOT_ON_EVERY_TEXT = frozenset(("NAMED_LONG", "STRING", "_TOKEN"))
@@ -170,7 +170,25 @@ def test_redaction_is_linear(text: str, unit: str) -> None:
     assert_linear(target_text.has_part_in, unit)
 
 
-@pytest.mark.parametrize("unit", ["eyJa.", "BEGIN RSA PRIVATE KEY ", "a@b.c ", "4242\t", "ignore \u200b"], ids=ascii)
+# Beginnings of listed phrases and of addresses, without an end.
+RISKY = (
+    "ignore all ",
+    "always ",
+    "is ",
+    "treat them ",
+    "passport ",
+    "born ",
+    "1 Oak ",
+    "via A ",
+    "12 x ",
+    "a" * 40,
+    "calle a ",
+)
+
+
+@pytest.mark.parametrize(
+    "unit", ["eyJa.", "BEGIN RSA PRIVATE KEY ", "a@b.c ", "4242\t", "ignore \u200b", *RISKY], ids=ascii
+)
 def test_what_is_built_on_it_is_linear(unit: str) -> None:
     assert_linear(secret_text.mask_text, unit)
     assert_linear(risk_detection.risks_of, unit)

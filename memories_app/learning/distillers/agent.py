@@ -47,7 +47,8 @@ learned from them.
 
 Kinds: "preference" (how the user wants things), "fact" (what is true of the user), "procedure" (how a task of the user
 was solved, so that it can be solved the same way again), "note" (anything else that a colleague would write down).
-A message by "operator" is a remark of a person who watches over the assistant; it says what went well or badly.
+A message by "operator" is a remark of a person who watches over the assistant, one by "rating" a comment on a run; it
+says what went well or badly. With `verdict` -1 an answer was rated as bad, with 1 as good.
 
 For each, give: `item`, the number of the message; `quote`, words of that message, copied exactly; `statement`, one
 sentence in the third person without the user's name; `key`, a short name such as favorite_drink of what it is about,
@@ -108,7 +109,9 @@ class AgentDistiller:
 
     async def _ask(self, shown: Sequence[SessionMessage], before: Before, counting: _Counting) -> ModelAnswer:
         messages = [
-            {"item": number, "by": one.speaker, "said": one.text} | ({"read_before": True} if one.is_context else {})
+            {"item": number, "by": one.speaker, "said": one.text}
+            | ({"read_before": True} if one.is_context else {})
+            | ({"verdict": one.verdict} if one.verdict else {})
             for number, one in enumerate(shown, start=1)
         ]
         running = Runner.run(

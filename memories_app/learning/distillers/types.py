@@ -27,6 +27,10 @@ SPEAKERS = ("user", "assistant")
 """Roles whose messages are read. Output of tools, pages and instructions contain no wishes of users."""
 
 OPERATOR = "operator"
+"""Speaker of notes that operators wrote about items in the console."""
+
+RATING = "rating"
+"""Speaker of comments that came with a rating or the outcome of a run, through the agents' client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,9 @@ class SessionMessage:
     text: str
     at: datetime | None = None
     signal_id: UUID | None = None
-    """Set if it is a note of an operator about an item, not a message of the session."""
+    """Set if it is a note about an item or a run, not a message of the session."""
+    verdict: int = 0
+    """Of a note: -1 if the answer or run was bad, 1 if it was good, 0 if the note does not say."""
     is_context: bool = False
     """Read before: context for later messages, not a source of memories."""
     tools: tuple[str, ...] = ()

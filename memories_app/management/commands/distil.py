@@ -7,6 +7,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import pluralize
 from django.utils.timezone import now
 
-from memories_app.learning.distillation import Distilled, awaiting_distillation, distil_session
+from memories_app.learning.distillation import Distilled, awaiting_distillation, distil_session, with_unread_notes
 from memories_app.learning.distillers.types import OmissionReason
 from memories_app.models import Distillation
 from sessions_app.models import SessionRecord
@@ -61,8 +62,15 @@ class Command(BaseCommand):
 
     def records(self, named: Sequence[UUID]) -> Iterable[SessionRecord]:
         if not named:
-            waiting = awaiting_distillation(quiet_since=now() - settings.DISTIL_AFTER, active_since=AT_ALL_TIMES)
-            return waiting.select_related("store", "subject").iterator(chunk_size=500)
+            quiet_since = now() - settings.DISTIL_AFTER
+            reasons = (
+                awaiting_distillation(quiet_since=quiet_since, active_since=AT_ALL_TIMES),
+                with_unread_notes(quiet_since=quiet_since, given_since=AT_ALL_TIMES),
+            )
+            # One after the other: what was read for the first reason has no unread notes any more.
+            return chain.from_iterable(
+                waiting.select_related("store", "subject").iterator(chunk_size=500) for waiting in reasons
+            )
         known = SessionRecord.objects.on_record().select_related("store", "subject").in_bulk(list(named))
         if missing := [str(one) for one in named if one not in known]:
             raise CommandError(f"There is no session {', '.join(missing)}, or it was erased.")
