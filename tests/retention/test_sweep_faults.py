@@ -201,8 +201,8 @@ def test_what_another_run_took_meanwhile_is_not_fenced(policy: PolicyVersion, mo
     """Two runs, of all policies and of one, come to the same sessions."""
     select = SessionTarget.next_records
 
-    def select_late(self: SessionTarget, *given: Any) -> list[SessionRecord]:
-        found = select(self, *given)
+    def select_late(self: SessionTarget, *given: Any, count: int) -> list[SessionRecord]:
+        found = select(self, *given, count=count)
         monkeypatch.setattr(SessionTarget, "next_records", select)
         with somebody_else() as beside:
             beside(lambda: swept("Chats")).result()
@@ -357,8 +357,8 @@ def test_a_session_that_was_written_to_after_its_selection_stays(
 ) -> None:
     select = SessionTarget.next_records
 
-    def select_and_write(self: SessionTarget, *given: Any) -> list[SessionRecord]:
-        found = select(self, *given)
+    def select_and_write(self: SessionTarget, *given: Any, count: int) -> list[SessionRecord]:
+        found = select(self, *given, count=count)
         monkeypatch.setattr(SessionTarget, "next_records", select)
         with somebody_else() as beside:
             beside(lambda: add_items("short:1", "I am back")).result()
