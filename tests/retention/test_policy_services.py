@@ -142,6 +142,13 @@ class TestSecondPerson:
         with pytest.raises(services.ApprovedByProposer):
             services.approve_change(version, by=second)
 
+    def test_what_a_deleted_account_proposed_is_proposed_again(self, officer: User, second: User) -> None:
+        version = proposed(in_force("Chats"), by=officer)
+        officer.delete()
+        with pytest.raises(services.ApprovedByProposer):
+            services.approve_change(version, by=second)
+        assert services.stop_change(version, reason="", by=second).closed_as == "rejected"
+
     def test_the_database_refuses_the_proposer_too(self, officer: User) -> None:
         version = proposed(in_force("Chats"), by=officer)
         with pytest.raises(DatabaseError, match="policy_approved_by_a_second_person"), transaction.atomic():

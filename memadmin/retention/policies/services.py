@@ -44,8 +44,12 @@ class ChangeAlreadyDecided(PolicyError):
 
 
 class ApprovedByProposer(PolicyError):
-    def __init__(self) -> None:
-        super().__init__("You proposed this change yourself. Another person has to approve it.")
+    def __init__(self, version: PolicyVersion) -> None:
+        super().__init__(
+            "You proposed this change yourself. Another person has to approve it."
+            if version.proposed_by
+            else "The account that proposed this change was deleted. Send the change back, and propose it again."
+        )
 
 
 class PolicyNameTaken(PolicyError):
@@ -167,7 +171,7 @@ def approve_change(
             if not version.awaits_approval:
                 raise ChangeAlreadyDecided
             if not is_second_person(version, by):
-                raise ApprovedByProposer
+                raise ApprovedByProposer(version)
             if needs_typing(version) and confirmation.strip() != version.policy.name:
                 raise NotConfirmed
             audit.record(audit_events.CHANGE_APPROVED, by=by, target=version)
@@ -197,16 +201,16 @@ def stop_change(version: PolicyVersion, *, reason: str, by: User) -> PolicyVersi
     if version.approved_at:
         closed_as = Closed.CANCELLED
     else:
-        closed_as = Closed.REJECTED if is_second_person(version, by) else Closed.WITHDRAWN
+        is_own = version.proposed_by is not None and is_same_person(by, version.proposed_by)
+        closed_as = Closed.WITHDRAWN if is_own else Closed.REJECTED
     audit.record(audit_events.CHANGE_CLOSED, by=by, target=version, reason_code=closed_as)
     return changed(version, closed_as=closed_as, closed_at=Now(), closed_by=by, closing_reason=reason)
 
 
 def is_second_person(version: PolicyVersion, user: User) -> bool:
     """True if this user may approve: another person than the one who proposed, by account and by e-mail address."""
-    proposed_by = version.proposed_by
-    # What a command proposed has no account; whoever approves it is the first person.
-    return proposed_by is None or not is_same_person(user, proposed_by)
+    # Of a deleted account it is not known who it was: the change is stopped, and proposed again.
+    return version.proposed_by is not None and not is_same_person(user, version.proposed_by)
 
 
 def locked(version: PolicyVersion) -> PolicyVersion:
