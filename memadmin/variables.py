@@ -99,7 +99,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             "24",
             "hours",
         ),
-        Variable("MEMADMIN_RETENTION_HOUR", "Hour of the day, in UTC, at which the nightly retention run begins.", "2"),
+        Variable("MEMADMIN_RETENTION_HOUR", "Hour at which the nightly retention run begins.", "2", "o'clock UTC"),
         Variable(
             "MEMADMIN_RETENTION_WINDOW_HOURS",
             "Hours of the night: a large retention run takes half of them, and begins in no other.",
