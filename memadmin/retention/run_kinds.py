@@ -33,6 +33,13 @@ class RetentionKind(RunKind):
     def work(self, lease: Lease) -> None:
         work.work(lease)
 
+    def before_resume(self, run: Run, by: User) -> bool:
+        """Who approves changes of policies decides whether it is right that a run takes so much."""
+        if not by.has_perm("retention.approve_policy"):
+            return False
+        work.answer(run)
+        return True
+
     def may_resume(self, run: Run) -> bool:
         """It stopped before it took far more than expected: resuming it says that this is right."""
         return True

@@ -48,6 +48,13 @@ class RunKind:
         """Whether the run may still be cancelled."""
         return True
 
+    def before_resume(self, run: Run, by: User) -> bool:
+        """Called when a person resumes a stopped run, in that transaction, with the run locked: they have decided.
+
+        False if this person may not decide; then nothing happens.
+        """
+        return True
+
     def may_resume(self, run: Run) -> bool:
         """Whether a person who may control runs decides about a stopped one by resuming it, on its page."""
         return False

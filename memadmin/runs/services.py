@@ -80,6 +80,8 @@ def resume_run(run: Run, *, by: User) -> Run:
         is_resumable = run.state in (State.PAUSED, State.STOPPED, State.WAITING)
         if not is_resumable and not (run.state == State.FAILED and kind_named(run.kind).may_retry(run)):
             raise InvalidRunState(run, "resumed")
+        if run.state == State.STOPPED and not kind_named(run.kind).before_resume(run, by):
+            raise InvalidRunState(run, "resumed by you")
         audit.record(audit_events.RUN_RESUMED, by=by, target=run)
         run.note(f"Resumed by {by.username}.")
         change(run, state=State.WAITING, ended_at=None, attempts=0, retry_at=None, reason="", reason_by=None)

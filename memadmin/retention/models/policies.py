@@ -145,6 +145,7 @@ class PolicyVersion(models.Model):
             ),
         ]
         triggers: ClassVar = [
+            Calling("add", "memadmin_add_policy_version()", before="INSERT", level=pgtrigger.Row),
             Calling("keep", "memadmin_keep_policy_version()", before="UPDATE", level=pgtrigger.Row),
             Calling("keep_all", "memadmin_keep_policy_versions()", before="ANY CHANGE", level=pgtrigger.Statement),
             *audit.govern(

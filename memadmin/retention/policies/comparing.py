@@ -78,11 +78,16 @@ def could_take_more(old: Rule | None, new: Rule | None) -> bool:
     is_about_same = (old.target, old.scope) == (new.target, new.scope)
     if not is_about_same or not minimum_is_kept(old, new):
         return True
-    if new.action == Action.KEEP:
-        # It keeps as before, or keeps instead of taking; but one that no longer decides uncovers others.
+    if new.action == old.action == Action.KEEP:
+        # One that no longer decides uncovers others.
         return old.decides and not new.decides
     if old.action == Action.KEEP:
         return True
+    if old.action != Action.DELETE and (new.action, new.clock, new.length) != (old.action, old.clock, old.length):
+        # As long as this one comes first, a later deletion by another rule of its level never comes.
+        return True
+    if new.action == Action.KEEP:
+        return not new.decides
     same_way = (old.action, old.clock) == (new.action, new.clock)
     return not (same_way and old.length and new.length and new.length.is_surely_at_least(old.length))
 

@@ -5,7 +5,7 @@ All of it is the answer of `resolution.resolve` in words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -55,7 +55,6 @@ class Explained:
 
     noun: str
     """The row in a sentence: "this session"."""
-    clocks: Mapping[str, str]
     resolution: Resolution
     is_due: bool
     """Whether its time is over, be it held or not."""
@@ -73,13 +72,13 @@ class Explained:
     @property
     def reason(self) -> str:
         """The winning rule: "180 days after last activity"; empty for one that keeps."""
-        return length_in_words(self.winner.rule, self.clocks) if self.winner else ""
+        return length_in_words(self.winner.rule) if self.winner else ""
 
     @property
     def minimum(self) -> str:
         """The legal minimum that postpones it, with its clock."""
         claim = self.resolution.minimum
-        return f"{claim.rule.minimum} after {self.clocks[claim.rule.clock]}" if claim else ""
+        return f"{claim.rule.minimum} after {clock_in_words(claim.rule)}" if claim else ""
 
     @property
     def losers(self) -> list[Loser]:
@@ -100,10 +99,9 @@ class Loser:
     @property
     def what(self) -> str:
         """What it says: "deletes 30 days after last activity"."""
-        clocks = self.explained.clocks
         if self.claim.is_minimum:
-            return f"keeps for {self.rule.minimum} after {clocks[self.rule.clock]}: {self.rule.reference}"
-        return f"{VERBS[self.rule.action]} {length_in_words(self.rule, clocks)}".strip()
+            return f"keeps for {self.rule.minimum} after {clock_in_words(self.rule)}: {self.rule.reference}"
+        return f"{VERBS[self.rule.action]} {length_in_words(self.rule)}".strip()
 
     @property
     def why(self) -> str:
@@ -134,8 +132,13 @@ def later(claim: Claim, winner: Claim) -> bool:
     return instant(claim.at) > instant(winner.at)
 
 
-def length_in_words(rule: Rule, clocks: Mapping[str, str]) -> str:
-    return f"{rule.length} after {clocks[rule.clock]}" if rule.length else ""
+def length_in_words(rule: Rule) -> str:
+    return f"{rule.length} after {clock_in_words(rule)}" if rule.length else ""
+
+
+def clock_in_words(rule: Rule) -> str:
+    """The clock of a rule, which can be about another target: minimums of sessions count for their items."""
+    return target_named(rule.target).clocks[rule.clock]
 
 
 # --- sessions and memories --------------------------------------------------------------------------------------------
@@ -146,7 +149,8 @@ def explain_session(record: SessionRecord) -> list[Explained]:
     rules, holds = rules_in_force(), holds_on(record.pk, record.subject_id, record.labels)
     whole = explain(record, "sessions", "this session", rules, holds)
     items = explain(record, "items", "its oldest items", rules, holds)
-    found = [whole, items] if items.winner or items.losers else [whole]
+    has_own = items.winner or any(loser.rule.target == "items" for loser in items.losers)
+    found = [whole, items] if has_own else [whole]
     return [replace(each, remark=remark_on(record, each)) for each in found]
 
 
@@ -160,7 +164,7 @@ def explain_memory(memory: Memory) -> Explained:
 def explain(row: Any, target: str, noun: str, rules: Iterable[Rule], holds: Sequence[int]) -> Explained:
     resolution = resolve(target_named(target).facts(row, holds), rules)
     is_due = resolution.due_at is not None and resolution.due_at <= now()
-    return Explained(noun, target_named(target).clocks, resolution, is_due)
+    return Explained(noun, resolution, is_due)
 
 
 def remark_on(record: SessionRecord, explained: Explained) -> str:

@@ -48,7 +48,7 @@ class Resolution:
 def resolve(facts: Facts, rules: Iterable[Rule]) -> Resolution:
     """The resolution for one row under these rules, in whatever order they come. Linear in the rules."""
     matching = sorted((rule for rule in rules if matches(rule, facts)), key=Rule.order)
-    claims = [Claim(rule, due_at(rule, facts)) for rule in matching if rule.decides]
+    claims = [Claim(rule, due_at(rule, facts)) for rule in matching if rule.decides and rule.target == facts.target]
     minimums = [
         Claim(rule, rule.minimum.after(facts.clocks[rule.clock]), is_minimum=True) for rule in matching if rule.minimum
     ]

@@ -105,8 +105,8 @@ OF_APPROVED = (Action.EXPIRE, Action.REVALIDATE)
 
 
 def matches(rule: Rule, facts: Facts) -> bool:
-    """Whether a rule is about it."""
-    if rule.target != facts.target:
+    """Whether a rule is about it; one about whole sessions, only as a legal minimum, about their items, too."""
+    if rule.target != facts.target and not (rule.minimum and (rule.target, facts.target) == ("sessions", "items")):
         return False
     if rule.action in OF_APPROVED and facts.scope.get("status") != "approved":
         return False

@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 
 from memadmin import audit
 from memadmin.accounts.same_person import is_same_person
+from memadmin.counting import count_up_to
 from memadmin.retention import audit_events
 from memadmin.retention.models import PolicyVersion, RetentionPolicy
 from memadmin.retention.policies.comparing import could_take_more
@@ -149,13 +150,16 @@ def preview_of(version: PolicyVersion) -> PolicyPreview:
 
 
 def needs_typing(version: PolicyVersion) -> bool:
-    """Whether so much would go that the approval is confirmed by typing. One query."""
+    """Whether so much would go, or it is not known how much, that the approval is confirmed by typing.
+
+    One query, which counts no further than necessary.
+    """
     rows = version.preview.get("rows", 0)
-    if rows > CONFIRM_ROWS:
+    is_counted = all(place.get("is_complete", True) for place in version.preview.get("places", ()))
+    if rows > CONFIRM_ROWS or not is_counted:
         return True
-    target = target_named(version.target)
-    share = CONFIRM_SHARE * target.rows().filter(target.scope_q(version.rule())).count()
-    return bool(rows) and rows > share
+    target, enough = target_named(version.target), int(rows / CONFIRM_SHARE)
+    return bool(rows) and count_up_to(target.rows().filter(target.scope_q(version.rule())), enough) < enough
 
 
 def approve_change(

@@ -16,6 +16,14 @@ DECLARE
     people CONSTANT text[] := '{proposed_by_id,approved_by_id,closed_by_id}';
     once CONSTANT text[] := '{approved_at,starts_at,closed_as,closed_at,closing_reason}';
 BEGIN
+    -- Who proposed, approved or stopped it can be forgotten with the account, and is nobody else afterwards.
+    IF NEW.proposed_by_id <> OLD.proposed_by_id OR OLD.proposed_by_id IS NULL AND NEW.proposed_by_id IS NOT NULL
+        OR OLD.approved_at IS NOT NULL AND NEW.approved_by_id IS NOT NULL
+            AND NEW.approved_by_id IS DISTINCT FROM OLD.approved_by_id
+        OR OLD.closed_at IS NOT NULL AND NEW.closed_by_id IS NOT NULL AND NEW.closed_by_id IS DISTINCT FROM OLD.closed_by_id
+    THEN
+        RAISE EXCEPTION 'Who decided about a change is not changed.' USING ERRCODE = 'P0R01';
+    END IF;
     IF (to_jsonb(NEW) - people - once) <> (to_jsonb(OLD) - people - once) THEN
         RAISE EXCEPTION 'A version of a retention policy is never changed: propose another one.' USING ERRCODE = 'P0R01';
     END IF;
@@ -31,4 +39,15 @@ BEGIN
     RETURN NEW;
 END $$;
 
-REVOKE ALL ON FUNCTION memadmin_keep_policy_versions(), memadmin_keep_policy_version() FROM PUBLIC;
+-- A version is added before anybody has decided about it.
+CREATE OR REPLACE FUNCTION memadmin_add_policy_version() RETURNS trigger
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF coalesce(NEW.approved_at, NEW.starts_at, NEW.closed_at) IS NOT NULL OR NEW.approved_by_id IS NOT NULL THEN
+        RAISE EXCEPTION 'A version of a retention policy is proposed first, and decided about then.' USING ERRCODE = 'P0R01';
+    END IF;
+    RETURN NEW;
+END $$;
+
+REVOKE ALL ON FUNCTION memadmin_keep_policy_versions(), memadmin_keep_policy_version(), memadmin_add_policy_version()
+    FROM PUBLIC;

@@ -133,19 +133,17 @@ def expected_rows(result: SweepResult) -> int | None:
     """Rows that this version was expected to take here: by the last run's forecast, or by the approved preview.
 
     None where nothing is known: then the run's own count is all there is. A place that an approved preview does not
-    have was not expected at all. Two queries.
+    have was not expected at all. Three queries at most.
     """
-    last = (
-        SweepResult.objects.filter(version=result.version_id, place=result.place, forecast__isnull=False)
-        .exclude(run=result.run_id)
-        .order_by("-pk")
-        .first()
-    )
-    if last is not None:
-        return last.forecast
+    earlier = SweepResult.objects.filter(place=result.place, backlog__isnull=False).exclude(run=result.run_id)
+    if last := earlier.filter(version=result.version_id).order_by("-pk").first():
+        # Without a forecast not everything could be counted.
+        return last.taken if last.forecast is None else last.forecast
     approved = PolicyVersion.objects.values_list("preview", flat=True).get(pk=result.version_id)
     if "places" not in approved:
-        return None
+        # It came into force at once, for it keeps more: no more can be due than under the version before.
+        last = earlier.filter(version__policy=result.version.policy_id).order_by("-pk").first()
+        return last.forecast if last else None
     counts: dict[str, int] = {place["place"]: place["rows"] for place in approved["places"]}
     return counts.get(result.place, 0)
 

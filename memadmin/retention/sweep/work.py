@@ -34,8 +34,15 @@ REFUSED = "refused"
 def work(lease: Lease) -> None:
     """Works on a sweep from where it is. Raises what the lease raises, Wait and NeedsDecision."""
     start(lease)
+    questions = []
     for result in SweepResult.objects.filter(run=lease.run).unfinished().select_related("version__policy"):
-        sweep(lease, result)
+        try:
+            sweep(lease, result)
+        except NeedsDecision as question:
+            # The other policies do not wait for the answer.
+            questions.append(question)
+    if questions:
+        raise questions[0]
     for result in SweepResult.objects.filter(run=lease.run, backlog__isnull=True).select_related("version__policy"):
         finish_result(lease, result)
     vacuum_after(lease)
@@ -57,7 +64,7 @@ def sweep(lease: Lease, result: SweepResult) -> None:
                 clear_dead_rows(lease, found.table)
     except TooMuch:
         result.refresh_from_db()
-        ask(lease, result, f"has taken {result.taken:,} rows", result.previewed or 0)
+        ask(lease, result, f"has taken {result.taken:,} rows", result.previewed or expected_rows(result) or 0)
     except CannotSweep as problem:
         skip(lease, result, str(problem), code=REFUSED)
     except StoreUnavailable:
@@ -136,8 +143,14 @@ def skip(lease: Lease, result: SweepResult, reason: str, *, code: str) -> None:
 
 
 def refuse_too_much(result: SweepResult) -> None:
-    """Raises TooMuch if more was taken than twice of what was due at the start: then the clock or the data moved."""
-    if not result.has_asked and result.previewed is not None and is_too_much(result.taken, result.previewed):
+    """Raises TooMuch if more was taken than twice of what was due at the start: then the clock or the data moved.
+
+    Where not everything could be counted, what was expected stands for it.
+    """
+    if result.has_asked:
+        return
+    counted = result.previewed if result.previewed is not None else expected_rows(result)
+    if counted is not None and is_too_much(result.taken, counted):
         raise TooMuch
 
 
@@ -157,11 +170,20 @@ def ask_if_too_much(lease: Lease, result: SweepResult) -> None:
 
 
 def ask(lease: Lease, result: SweepResult, what: str, expected: int) -> None:
-    """Notes that a person is asked, and raises NeedsDecision."""
-    with lease.chunk():
-        SweepResult.objects.filter(pk=result.pk).update(has_asked=True)
+    """Raises NeedsDecision. Only when a person resumes the stopped run the question is answered: see `answer`."""
+    with lease.chunk() as run:
+        run.cursor = {**run.cursor, ASKS: sorted({*run.cursor.get(ASKS, []), result.pk})}
     place = f" in {result.place}" if result.place else ""
     raise NeedsDecision(
         f"{result.version.policy} {what}{place}; {expected:,} were expected. Resume the run if that is right, or"
         " cancel it."
     )
+
+
+ASKS = "asks"
+"""Key of the run's cursor: ids of the results about which a person is asked."""
+
+
+def answer(run: Run) -> None:
+    """A person resumed the stopped run: what it asked is right. In the transaction of that, with the run locked."""
+    SweepResult.objects.filter(pk__in=run.cursor.get(ASKS, [])).update(has_asked=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from memadmin.audit.log.erasing import ErasureReason, erase_details_of
 from memadmin.audit.models import AuditDetail
 from memadmin.retention.policies.rules import Action, Facts, Rule
-from memadmin.retention.targets.base import IsHeldRecord, IsHeldSubject, register
+from memadmin.retention.targets.base import IsHeldRecord, IsHeldSubject, held_session_q, register
 from memadmin.retention.targets.memories import RowTarget
+from sessions_app.models import SessionRecord
 
 
 @register
@@ -31,7 +32,8 @@ class AuditDetailTarget(RowTarget):
         return F("event__at")
 
     def held(self) -> Q:
-        return Q(IsHeldRecord(F("event__object_ref"))) | Q(IsHeldSubject(F("event__subject_ref")))
+        sessions = SessionRecord.objects.filter(held_session_q(), pk=OuterRef("event__object_ref"))
+        return Q(IsHeldRecord(F("event__object_ref"))) | Q(IsHeldSubject(F("event__subject_ref"))) | Q(Exists(sessions))
 
     def facts(self, row: Any, holds: Sequence[int] = ()) -> Facts:
         return Facts(target=self.name, scope={}, clocks={"created": row.event.at}, holds=holds)

@@ -150,6 +150,8 @@ class RetentionTarget:
     """For each field of a scope that applies to it: condition of the rows that a value of the field is about."""
     choices: ClassVar[Mapping[str, Sequence[tuple[str, str]]]] = {}
     """Values of `kind` and `status`, with their labels."""
+    minimums_of: ClassVar[Sequence[str]] = ()
+    """Other targets whose legal minimums count here, too: they have the same rows, and this one is a part of them."""
     remarks: ClassVar[str] = ""
     """What a reader of a policy about it should know; a sentence."""
 

@@ -109,12 +109,13 @@ class DueRows:
             return target.rows().none()
         condition = target.scope_q(rule) & self._is_over(target, rule, rule.length)
         for other in self.rules:
-            if other.version == rule.version or other.target != rule.target:
+            if other.version == rule.version:
                 continue
-            if other.decides:
+            if other.target == rule.target and other.decides:
                 condition &= ~target.scope_q(other) | self._is_stronger(target, rule, other)
-            if other.minimum:
-                condition &= ~target.scope_q(other) | self._is_over(target, other, other.minimum)
+            if other.minimum and other.target in (rule.target, *target.minimums_of):
+                minimum = self._is_over(target_named(other.target), other, other.minimum)
+                condition &= ~target.scope_q(other) | minimum
         if rule.minimum:
             condition &= self._is_over(target, rule, rule.minimum)
         return target.rows().filter(condition)

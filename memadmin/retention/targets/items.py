@@ -49,6 +49,7 @@ class ItemTarget(RecordTarget):
     name = "items"
     title = "Items of sessions"
     actions = (Action.DELETE, Action.REDACT)
+    minimums_of = ("sessions",)
     clocks: ClassVar = {"written": "time of writing"}
     remarks = (
         "Whole turns go, and no output without its call; of encrypted items the time of the token counts, which needs"
@@ -61,7 +62,8 @@ class ItemTarget(RecordTarget):
 
     def facts(self, row: SessionRecord, holds: Sequence[int] = ()) -> Facts:
         """Of a session: its oldest items may be as old as itself."""
-        return replace(super().facts(row, holds), clocks={"written": row.registered_at})
+        facts = super().facts(row, holds)
+        return replace(facts, clocks={**facts.clocks, "written": row.registered_at})
 
     def count(self, due: DueRows, rule: Rule, place: str) -> PlaceCount:
         store = SessionStore.objects.filter(name=place).first()
