@@ -52,7 +52,7 @@ class Listing:
 
 @dataclass
 class Staff:
-    """What people who looked or decided are called: by number, in the order in which they occur in this copy."""
+    """Names of staff in a copy: numbers, in the order in which the people occur in it."""
 
     names: dict[int, str] = field(default_factory=dict)
 

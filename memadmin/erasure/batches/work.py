@@ -60,7 +60,7 @@ def work(lease: Lease) -> None:
 
 
 def why_not_closed(counts: Counter[str]) -> str:
-    """What the batch waits for; empty if every case is closed."""
+    """Reason why the batch waits, a sentence; empty if every case is closed."""
     unfinished = [outcome for outcome in outcomes.UNFINISHED if counts[outcome]]
     if unfinished == [LineOutcome.SCANNING]:
         return "Everything is erased. The second scan of each subject is a day after its first."

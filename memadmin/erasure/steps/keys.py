@@ -35,7 +35,7 @@ class Keys(Step):
 
 
 def destroy_keys(scope: SubjectScope) -> Done:
-    """What was destroyed, or what a hold keeps. Raises SubjectKeysUnavailable."""
+    """Number of destroyed keys, or of those that a hold keeps. Raises SubjectKeysUnavailable."""
     try:
         destroyed = destroy_subject_keys(scope.subject)
     except DeletionRefused:

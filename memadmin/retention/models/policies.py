@@ -51,7 +51,7 @@ class RetentionPolicy(models.Model):
 
 
 class PolicyVersion(models.Model):
-    """What a policy says from `starts_at` on, until a later version starts.
+    """Content of a policy from `starts_at` on, until a later version starts.
 
     A change that could take more waits for a second person, and then for the grace period.
     """

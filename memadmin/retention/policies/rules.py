@@ -25,7 +25,7 @@ class Action(TextChoices):
 
 
 OF_APPROVED = (Action.EXPIRE, Action.REVALIDATE)
-"""Actions on approved memories alone: on others there is nothing to do."""
+"""Actions on approved memories alone, which agents recall: on others there is nothing to do."""
 
 
 class Level(IntEnum):
@@ -98,10 +98,6 @@ class Facts:
     clocks: Mapping[str, datetime]
     holds: Sequence[int] = ()
     """Numbers of the holds in force on it."""
-
-
-OF_APPROVED = (Action.EXPIRE, Action.REVALIDATE)
-"""Actions on memories that agents recall: on others there is nothing to do, and they are not about them."""
 
 
 def matches(rule: Rule, facts: Facts) -> bool:

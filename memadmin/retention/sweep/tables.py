@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.db import connection
@@ -125,7 +126,7 @@ def is_in_upkeep(table: str) -> bool:
     return any(is_locked for _, is_locked in rows_of(UPKEEP, [table]))
 
 
-def rows_of(query: str, tables: Collection[str]) -> list[tuple]:  # type: ignore[type-arg]
+def rows_of(query: str, tables: Collection[str]) -> list[tuple[Any, ...]]:
     quoted = [table_identifier(name).as_string(None) for name in tables]
     with connection.cursor() as cursor:
         cursor.execute(query, {"names": list(tables), "quoted": quoted})
