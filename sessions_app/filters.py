@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time, timedelta
+from datetime import timedelta
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from django.utils.timezone import now
 from memadmin.counting import count_up_to
 from memadmin.web.filters import FilterForm
 from memadmin.web.safe_text import write_out_invisible
+from memadmin.web.zones import begin_of, end_of
 from sessions_app.models import SessionRecord, SessionStore, Subject, TextSearch
 from sessions_app.models.querysets import SessionRecordQuerySet, SessionStoreQuerySet
 
@@ -202,9 +203,9 @@ def narrowed(sessions: SessionRecordQuerySet, name: str, value: Any) -> SessionR
         case "days":
             return sessions.filter(last_activity_at__gte=now() - timedelta(days=value))
         case "since":
-            return sessions.filter(last_activity_at__gte=datetime.combine(value, time.min, UTC))
+            return sessions.filter(last_activity_at__gte=begin_of(value))
         case "until":
-            return sessions.filter(last_activity_at__lte=datetime.combine(value, time.max, UTC))
+            return sessions.filter(last_activity_at__lte=end_of(value))
         case "state":
             return sessions.in_state(value)
         case "label":

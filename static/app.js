@@ -166,8 +166,20 @@ window.addEventListener("pageshow", () => {
 
 // ---- clock and notices ----
 
+// The server writes times in this zone, from the next page on.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+document.cookie = `time_zone=${zone}; path=/; max-age=31536000; SameSite=Lax${location.protocol === "https:" ? "; Secure" : ""}`;
+
 setInterval(() => {
-  for (const clock of document.querySelectorAll("[data-clock]")) clock.textContent = new Date().toISOString().slice(11, 16);
+  for (const clock of document.querySelectorAll("[data-clock]")) {
+    clock.textContent = new Date().toLocaleTimeString("en-GB", { timeZone: clock.dataset.clock, timeStyle: "short" });
+  }
+  for (const time of document.querySelectorAll("time[data-ago]")) {
+    // Of the same words as the server's; what is older or later does not change while a page is open.
+    const minutes = Math.round((Date.now() - Date.parse(time.dateTime)) / 60_000);
+    if (minutes >= 1 && minutes < 60) time.textContent = `${minutes} min ago`;
+    else if (minutes >= 60 && minutes < 24 * 60) time.textContent = `${Math.floor(minutes / 60)} h ago`;
+  }
 }, 10_000);
 
 for (const failure of ["htmx:responseError", "htmx:sendError"]) {

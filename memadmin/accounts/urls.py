@@ -12,6 +12,7 @@ own_pages = [
     path("", account.account, name="account"),
     path("sessions/<int:session_id>/end/", account.end_session, name="session-end"),
     path("sessions/end-others/", account.end_other_sessions, name="sessions-end-others"),
+    path("times/", account.choose_times, name="times"),
     path("confirm/", confirm.confirm, name="confirm"),
     path("purpose/", purpose, name="purpose"),
     path("second-factor/", second_factor.second_factor, name="second-factor"),

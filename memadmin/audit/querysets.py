@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, ClassVar
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from django.db.models import F, Func
 from django.db.models.lookups import GreaterThan, LessThan
 
 from memadmin.web.paging import row_value
+from memadmin.web.zones import begin_of
 
 if TYPE_CHECKING:
     from memadmin.audit.models import AuditEvent
@@ -35,13 +36,13 @@ class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
         return self.order_by("-at", "-number")
 
     def since(self, day: date) -> AuditEventQuerySet:
-        return self.filter(at__gte=datetime.combine(day, time.min, UTC))
+        return self.filter(at__gte=begin_of(day))
 
     def until(self, day: date) -> AuditEventQuerySet:
-        """Events up to the end of the day, in UTC."""
+        """Events up to the end of the day in the reader's time zone."""
         if day == date.max:
             return self
-        return self.filter(at__lt=datetime.combine(day + timedelta(days=1), time.min, UTC))
+        return self.filter(at__lt=begin_of(day + timedelta(days=1)))
 
     def but_of_programs(self) -> AuditEventQuerySet:
         """Events of people, commands and database roles: no jobs, no agents."""

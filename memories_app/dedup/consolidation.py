@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -72,7 +72,7 @@ def unused() -> MemoryQuerySet:
 
 def to_revalidate() -> MemoryQuerySet:
     """Memories due for re-validation, mainly procedures. Expired ones are left out."""
-    return _approved().filter(revalidate_on__lte=TruncDate(Now())).exclude(valid_until__lte=Now())
+    return _approved().filter(revalidate_on__lte=TruncDate(Now(), tzinfo=UTC)).exclude(valid_until__lte=Now())
 
 
 def preview() -> Consolidated:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time
+from datetime import datetime
 
 from django import forms
 
 from memadmin.client.recalling import DEFAULT_BUDGET
 from memadmin.web.masking import MASK
+from memadmin.web.zones import end_of
 from memories_app.audit_events import EraseReason, RetireReason
 from memories_app.models.memories import LONGEST_STATEMENT
 from memories_app.tool_provenance import LONGEST_TOOL
@@ -127,4 +128,4 @@ class RecallForm(forms.Form):
     def clean_as_of(self) -> datetime | None:
         """The end of that day."""
         day = self.cleaned_data["as_of"]
-        return None if day is None else datetime.combine(day, time.max, tzinfo=UTC)
+        return None if day is None else end_of(day)

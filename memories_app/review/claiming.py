@@ -13,6 +13,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.timezone import localtime
 
 from memories_app.models import Memory, Review
 from memories_app.services.refusals import MemoryActionRefused, Overtaken
@@ -26,8 +27,8 @@ class ClaimedByOther(Overtaken):
     def __init__(self, memory: Memory) -> None:
         self.winner = memory.claimed_by
         assert memory.claimed_until is not None
-        until = f"{memory.claimed_until:%H:%M}"
-        super().__init__(memory, f"{name_of(self.winner)} has claimed this proposal, until {until} UTC at the latest.")
+        until = f"{localtime(memory.claimed_until):%H:%M %Z}"
+        super().__init__(memory, f"{name_of(self.winner)} has claimed this proposal, until {until} at the latest.")
 
 
 class NotReadYet(MemoryActionRefused):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, time
 
 from django.http import QueryDict
 from django.utils.dateparse import parse_date
 
 from memadmin.web.paging import BadCursor, read_texts, sign_texts
+from memadmin.web.zones import begin_of
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.masked_reader import Reader
 from sessions_app.models import SessionRecord
@@ -53,7 +53,7 @@ def choose_window(reader: Reader, record: SessionRecord, query: QueryDict) -> Wi
         if parsed is None:
             wrong = "This is not a date. Use the format 2026-11-30."
             return Window(reader.first_page(session_id, PAGE_ITEMS), problem=wrong, status=400)
-        return Window(reader.page_from(session_id, datetime.combine(parsed, time.min, UTC), PAGE_ITEMS))
+        return Window(reader.page_from(session_id, begin_of(parsed), PAGE_ITEMS))
     if place := query.get("at"):
         cursor = Cursor.read(record, place)
         if cursor is None:

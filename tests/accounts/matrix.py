@@ -102,6 +102,7 @@ MATRIX: dict[str, Rule] = {
     "accounts:account": page(EVERYBODY),
     "accounts:session-end": verb(EVERYBODY),
     "accounts:sessions-end-others": verb(EVERYBODY),
+    "accounts:times": verb(EVERYBODY),
     "accounts:confirm": form(EVERYBODY),
     "accounts:purpose": form(EVERYBODY),
     "accounts:second-factor": form(EVERYBODY),

@@ -239,3 +239,17 @@ def test_sessions_are_labelled_without_javascript(
     page.get_by_role("button", name="Add label").click()
     expect(page.get_by_text("Label “urgent” added to 1 session.")).to_be_visible()
     context.close()
+
+
+def test_times_are_renewed_while_a_page_is_open(
+    three_sessions: list[SessionRecord], page: Page, sign_in: SignIn
+) -> None:
+    sign_in("support")
+    page.clock.install()
+    page.goto("/sessions/?q=&days=7")
+    seen = page.locator("tbody time[data-ago]").first
+    expect(seen).to_have_text("just now")
+    page.clock.fast_forward("05:10")
+    expect(seen).to_have_text("5 min ago")
+    page.clock.fast_forward("02:00:00")
+    expect(seen).to_have_text("2 h ago")

@@ -223,3 +223,16 @@ class TestWithoutScripts:
         rows.locator("summary", has_text="support").click()
         rows.get_by_role("button", name="Sign out").click()
         expect(rows).to_have_title("Sign in · memadmin")
+
+
+def test_times_are_in_the_zone_of_the_browser_or_in_utc(page: Page, sign_in: SignIn, watch: Watch) -> None:
+    sign_in("support")
+    page.goto("/accounts/")
+    page.reload()
+    clock = page.locator("[data-clock]")
+    expect(clock).to_have_attribute("data-clock", "Asia/Tokyo")
+    expect(page.get_by_label("In your time zone: Asia/Tokyo")).to_be_checked()
+    page.get_by_label("In UTC").check()
+    page.get_by_role("button", name="Save").press("Enter")
+    expect(clock).to_have_attribute("data-clock", "UTC")
+    expect(page.get_by_label("In UTC")).to_be_checked()

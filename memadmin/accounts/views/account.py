@@ -17,6 +17,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
 from memadmin.accounts import access, open_sessions, user_actions
+from memadmin.web import zones
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 
@@ -30,9 +31,24 @@ def account(request: OperatorRequest) -> HttpResponse:
         "codes_left": len(codes.wrap().get_unused_codes()) if codes else 0,
         "has_app": any(factor.type == Authenticator.Type.TOTP for factor in factors),
         "open_sessions": open_sessions.open_to(request.user),
+        "times_in_utc": zones.chose_utc(request),
+        "browser_zone": zones.browser_zone(request),
         "this_session": open_sessions.key_of(request),
     }
     return render(request, "accounts/account.html", context)
+
+
+@operator_page(methods="POST")
+def choose_times(request: OperatorRequest) -> HttpResponse:
+    """Keeps the choice of UTC in a cookie of this browser, or forgets it."""
+    response = redirect("accounts:account")
+    if request.POST.get("times") == zones.UTC_CHOSEN:
+        response.set_cookie(
+            zones.CHOICE, zones.UTC_CHOSEN, zones.CHOICE_KEPT, secure=request.is_secure(), httponly=True, samesite="Lax"
+        )
+    else:
+        response.delete_cookie(zones.CHOICE, samesite="Lax")
+    return response
 
 
 @operator_page(methods="POST")

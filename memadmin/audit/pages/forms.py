@@ -37,7 +37,12 @@ def a_date(name: str) -> forms.DateField:
     return forms.DateField(
         required=False,
         widget=forms.DateInput(
-            {"class": "form-control w-auto", "type": "date", "aria-label": name, "title": f"{name}, in UTC"},
+            {
+                "class": "form-control w-auto",
+                "type": "date",
+                "aria-label": name,
+                "title": f"{name}, in your time zone",
+            },
             format="%Y-%m-%d",
         ),
         error_messages={"invalid": f"“{name}” is not a date; write it as 2026-11-30."},

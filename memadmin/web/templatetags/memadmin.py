@@ -59,56 +59,64 @@ def tagx(symbol: str, word: Any) -> SafeString:
 
 @register.filter
 def ago(instant: datetime | None) -> SafeString | str:
-    """Time since an instant, up to nine days; then the day. The exact instant in UTC is in `datetime` and `title`."""
+    """Time since an instant, up to nine days; then the day. The exact instant in UTC is in `datetime` and `title`.
+
+    static/app.js renews it while the page is open, as long as it says minutes or hours.
+    """
     if not isinstance(instant, datetime):
         return "\N{EN DASH}"
-    instant = instant.astimezone(UTC)
-    return time_element(instant, distance(instant, timezone.now()))
+    return time_element(instant, distance(timezone.localtime(instant), timezone.localtime()), " data-ago")
 
 
 @register.filter
 def clock(instant: datetime) -> SafeString:
-    """The time of day in UTC, for lists whose day is known; the exact instant is in `datetime` and `title`."""
-    instant = instant.astimezone(UTC)
-    return time_element(instant, f"{instant:%H:%M:%S}")
+    """The time of day, for lists whose day is known; the exact instant in UTC is in `datetime` and `title`."""
+    return time_element(instant, f"{timezone.localtime(instant):%H:%M:%S}")
 
 
 @register.filter
 def day_and_clock(instant: datetime) -> SafeString:
-    """The day and the time of day in UTC, for lists in which every second counts."""
-    instant = instant.astimezone(UTC)
-    year = "" if instant.year == timezone.now().year else f" {instant.year}"
-    return time_element(instant, f"{instant.day} {instant:%b}{year} {instant:%H:%M:%S}")
+    """The day and the time of day, for lists in which every second counts."""
+    local = timezone.localtime(instant)
+    year = "" if local.year == timezone.localtime().year else f" {local.year}"
+    return time_element(instant, f"{local.day} {local:%b}{year} {local:%H:%M:%S}")
 
 
 @register.filter
 def weekday_and_minute(instant: datetime) -> SafeString:
-    """Weekday, day and minute in UTC: "Tue 17 Nov 2026, 14:02"."""
-    instant = instant.astimezone(UTC)
-    shown = f"{instant:%a} {instant.day} {instant:%b %Y, %H:%M}"
-    return format_html('<time datetime="{}">{}</time>', f"{instant:%Y-%m-%dT%H:%M:%SZ}", shown)
+    """Weekday, day and minute: "Tue 17 Nov 2026, 14:02"."""
+    local = timezone.localtime(instant)
+    return time_element(instant, f"{local:%a} {local.day} {local:%b %Y, %H:%M}")
 
 
 @register.filter
 def day_and_minute(instant: datetime) -> str:
-    """The day and the minute in UTC: "17 Nov 14:02"."""
-    instant = instant.astimezone(UTC)
-    return f"{instant.day} {instant:%b %H:%M}"
+    """The day and the minute: "17 Nov 14:02"."""
+    local = timezone.localtime(instant)
+    return f"{local.day} {local:%b %H:%M}"
 
 
 @register.filter
 def full_time(instant: datetime) -> SafeString:
     """The instant written out, to the millisecond: "Thursday 19 November 2026, 08:51:02.417 UTC"."""
-    instant = instant.astimezone(UTC)
-    shown = f"{instant:%A} {instant.day} {instant:%B %Y, %H:%M:%S}.{instant.microsecond // 1000:03} UTC"
+    local = timezone.localtime(instant)
+    shown = f"{local:%A} {local.day} {local:%B %Y, %H:%M:%S}.{local.microsecond // 1000:03} {zone(instant)}"
     return time_element(instant, shown)
 
 
-def time_element(instant: datetime, shown: str) -> SafeString:
+@register.filter
+def zone(instant: datetime) -> str:
+    """Short name of the reader's time zone at that instant: "UTC", "CET", "+0530" where a zone has no other."""
+    return timezone.localtime(instant).strftime("%Z")
+
+
+def time_element(instant: datetime, shown: str, attributes: str = "") -> SafeString:
+    instant = instant.astimezone(UTC)
     return format_html(
-        '<time datetime="{}" title="{}">{}</time>',
+        '<time datetime="{}" title="{}"{}>{}</time>',
         f"{instant:%Y-%m-%dT%H:%M:%SZ}",
         f"{instant.day} {instant:%b %Y, %H:%M:%S} UTC",
+        mark_safe(attributes),
         shown,
     )
 
