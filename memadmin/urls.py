@@ -3,12 +3,13 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from memadmin.web import health, policy_reports
+from memadmin.web import health, palette, policy_reports
 
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("policy-report/", policy_reports.policy_report, name="policy-report"),
+    path("palette/", palette.find, name="palette"),
     path("accounts/", include("memadmin.accounts.urls")),
     path("admin/", admin.site.urls),
     path("audit/", include("memadmin.audit.urls")),

@@ -33,6 +33,10 @@ let leader = "";
 let leaderTimer = 0;
 
 document.addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key === "k" && palette) {
+    event.preventDefault();
+    return palette.open ? palette.close() : openPalette();
+  }
   if (event.key === "Escape") return closeMenu(event.target);
   if (event.ctrlKey || event.metaKey || event.altKey || localStorage.getItem(KEYS_OFF)) return;
   // A held key moves on; it decides nothing.
@@ -124,6 +128,50 @@ function toggleDetails() {
   details.open = !details.open;
   details.querySelector("summary").focus({ preventScroll: true });
 }
+
+// ---- command palette ----
+// The server finds the options; focus stays in the field, and arrows choose one (pattern "combobox" of ARIA).
+
+const palette = document.getElementById("palette");
+const paletteField = palette?.querySelector("input[role=combobox]");
+
+function openPalette() {
+  paletteField.value = "";
+  palette.showModal();
+  htmx.trigger(paletteField, "open");
+}
+
+function chooseOption(option) {
+  for (const each of palette.querySelectorAll("[role=option]")) each.setAttribute("aria-selected", String(each === option));
+  paletteField.setAttribute("aria-expanded", String(Boolean(option)));
+  if (option) paletteField.setAttribute("aria-activedescendant", option.id);
+  else paletteField.removeAttribute("aria-activedescendant");
+  option?.scrollIntoView({ block: "nearest" });
+}
+
+palette?.addEventListener("htmx:afterSettle", () => chooseOption(palette.querySelector("[role=option]")));
+palette?.addEventListener("submit", (event) => {
+  if (event.target.matches("[data-no-submit]")) event.preventDefault();
+});
+palette?.addEventListener("click", (event) => {
+  if (event.target === palette) palette.close();
+});
+palette?.addEventListener("keydown", (event) => {
+  const options = [...palette.querySelectorAll("[role=option]")];
+  const at = options.findIndex((option) => option.getAttribute("aria-selected") === "true");
+  const steps = { ArrowDown: 1, ArrowUp: -1 };
+  if (options.length && event.key in steps) {
+    event.preventDefault();
+    chooseOption(options[(at + steps[event.key] + options.length) % options.length]);
+  } else if (event.key === "Enter" && at >= 0) {
+    event.preventDefault();
+    if (event.ctrlKey || event.metaKey) window.open(options[at].href, "_blank", "noopener");
+    else options[at].click();
+  }
+});
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-palette]")) openPalette();
+});
 
 for (const box of document.querySelectorAll("[data-keys-switch]")) {
   box.checked = !localStorage.getItem(KEYS_OFF);

@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.utils.module_loading import autodiscover_modules
 
 
 class WebConfig(AppConfig):
@@ -7,3 +8,5 @@ class WebConfig(AppConfig):
 
     def ready(self) -> None:
         from memadmin.web import checks  # noqa: F401  # registers them
+
+        autodiscover_modules("palette_options")

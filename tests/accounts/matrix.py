@@ -89,6 +89,7 @@ MATRIX: dict[str, Rule] = {
     "healthz": page(OPEN),
     "readyz": page(OPEN),
     "policy-report": verb(OPEN),
+    "palette": verb(EVERYBODY),
     # Help
     "help:overview": page(EVERYBODY),
     "help:area": page(EVERYBODY),

@@ -253,3 +253,47 @@ def test_times_are_renewed_while_a_page_is_open(
     expect(seen).to_have_text("5 min ago")
     page.clock.fast_forward("02:00:00")
     expect(seen).to_have_text("2 h ago")
+
+
+def test_palette_opens_a_ticket_by_keyboard_and_by_mouse(
+    three_sessions: list[SessionRecord], page: Page, look: Look, sign_in: SignIn
+) -> None:
+    sign_in("support", "compliance")
+    page.goto("/sessions/")
+    page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Command palette")
+    chosen = palette.locator("[aria-selected=true]")
+    expect(chosen).to_contain_text("Overview")
+    page.keyboard.type("904")
+    expect(chosen).to_have_text(re.compile(r"T-90417"))
+    page.keyboard.press("ArrowUp")
+    expect(palette.locator("[role=option]").last).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("ArrowDown")
+    expect(chosen).to_contain_text("T-90417")
+    assert_accessible(page)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/sessions/\?ticket=T-90417"))
+
+    page.get_by_role("button", name="Command palette").click()
+    palette.get_by_role("combobox").fill("hold")
+    palette.get_by_role("option", name="Place a hold").click()
+    expect(page).to_have_url(re.compile(r"/holds/"))
+
+
+def test_palette_closes_and_searches_messages_for_what_it_does_not_find(
+    three_sessions: list[SessionRecord], page: Page, sign_in: SignIn
+) -> None:
+    sign_in("support")
+    page.goto("/sessions/")
+    opener = page.get_by_role("button", name="Command palette")
+    opener.press("Enter")
+    palette = page.get_by_role("dialog", name="Command palette")
+    page.keyboard.press("Escape")
+    expect(palette).to_be_hidden()
+    expect(opener).to_be_focused()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("voucher")
+    expect(palette.get_by_text("Nothing found for “voucher”")).to_be_visible()
+    assert_accessible(page)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/search/"))
