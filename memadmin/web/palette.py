@@ -71,7 +71,7 @@ Finder: TypeAlias = Callable[[OperatorRequest, str], Iterable[Option]]
 """Gives what a person may open and whose name contains a text, the closest first, few at most, and records it."""
 
 FINDERS: list[Finder] = []
-ACTIONS: list[Action] = []
+ACTIONS: list[Action] = [Action("Take the tour", "help:tour", "help", ())]
 
 
 @operator_page(methods="POST")

@@ -91,6 +91,7 @@ MATRIX: dict[str, Rule] = {
     "policy-report": verb(OPEN),
     "palette": verb(EVERYBODY),
     # Help
+    "help:tour": page(EVERYBODY),
     "help:overview": page(EVERYBODY),
     "help:area": page(EVERYBODY),
     # Accounts

@@ -18,6 +18,8 @@ from memadmin.accounts.roles import ROLES
 from memadmin.web import navigation
 from memadmin.web.help.rights import rights_of
 from memadmin.web.help.texts import UnknownTerm, area_at, area_from, areas, glossary, term_named, terms_by_name
+from memadmin.web.help.tours import tours
+from tests.people import person, signed_in
 
 USED = re.compile(r'\{%\s*term\s+"([^"]*)"')
 """The name of a term in a template."""
@@ -25,8 +27,8 @@ USED = re.compile(r'\{%\s*term\s+"([^"]*)"')
 OURS = {"session record", "subject", "finding", "fence", "gate", "claim", "checkpoint"}
 """Words that nobody knows from elsewhere: each is explained on some page."""
 
-WITHOUT_HELP = ("healthz", "readyz", "policy-report/", "help/")
-"""Addresses of machines, and the help itself."""
+WITHOUT_HELP = ("healthz", "readyz", "policy-report/", "palette/", "help/")
+"""Addresses of machines, parts of every page, and the help itself."""
 
 
 def terms_in_templates() -> dict[str, list[str]]:
@@ -240,3 +242,23 @@ def test_who_may_follows_the_permissions(outsider: Client) -> None:
 def test_who_may_takes_one_query(db: None, django_assert_num_queries: object) -> None:
     with django_assert_num_queries(1):  # type: ignore[operator]
         rights_of([permission for area in areas().values() for permission in area.permissions])
+
+
+@pytest.mark.django_db
+def test_each_role_has_a_tour_whose_pages_it_may_open() -> None:
+    assert {tour.role for tour in tours()} == set(ROLES)
+    for tour in tours():
+        client = signed_in(person(tour.role))
+        page = client.get("/help/tour/").text
+        assert page.count("your role<") == 1
+        assert page.index("your role<") < page.index("In the demo"), "the own role comes first"
+        for step in tour.steps:
+            assert client.get(step.url).status_code == 200, (tour.role, step.title)
+            assert f'aria-label="Open the page: {step.title}"' in page
+
+
+@pytest.mark.django_db
+def test_a_tour_leads_nobody_to_pages_they_may_not_open() -> None:
+    page = signed_in(person("auditor")).get("/help/tour/").text
+    assert "Carry out an erasure request" in page
+    assert 'aria-label="Open the page: Carry out an erasure request"' not in page

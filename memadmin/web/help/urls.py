@@ -6,5 +6,6 @@ app_name = "help"
 
 urlpatterns = [
     path("", views.overview, name="overview"),
+    path("tour/", views.tour, name="tour"),
     path("<slug:key>/", views.area, name="area"),
 ]

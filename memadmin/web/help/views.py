@@ -9,12 +9,20 @@ from memadmin.web import navigation
 from memadmin.web.help.commands import purpose_of
 from memadmin.web.help.rights import rights_of
 from memadmin.web.help.texts import areas, glossary
+from memadmin.web.help.tours import tours_for
 from memadmin.web.pages import operator_page
+from memadmin.web.requests import OperatorRequest
 
 
 @operator_page()
 def overview(request: HttpRequest) -> HttpResponse:
     return render(request, "help/overview.html", {"areas": areas().values(), "groups": glossary()})
+
+
+@operator_page()
+def tour(request: OperatorRequest) -> HttpResponse:
+    shown = tours_for(request.user)
+    return render(request, "help/tour.html", {"tours": shown, "own": sum(is_own for _, is_own, _ in shown)})
 
 
 @operator_page()
