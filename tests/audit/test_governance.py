@@ -135,7 +135,7 @@ CHANGES: dict[str, Callable[[], Any]] = {
     "legal_hold.row_updated": lambda: LegalHold.objects.update(review_on="2030-01-01"),
     "legal_hold.row_deleted": lambda: delete_a_hold(),
     "retention_policy.row_inserted": lambda: RetentionPolicy.objects.create(name="second"),
-    "retention_policy.row_updated": lambda: RetentionPolicy.objects.update(is_default=False),
+    "retention_policy.row_updated": lambda: RetentionPolicy.objects.filter(is_default=True).update(name="the rest"),
     "retention_policy.row_deleted": lambda: delete_a_policy("retention_retentionpolicy"),
     "retention_policy_version.row_inserted": lambda: in_force("second"),
     "retention_policy_version.row_updated": lambda: PolicyVersion.objects.filter(starts_at=None).update(

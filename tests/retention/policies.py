@@ -7,7 +7,6 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import connection, transaction
-from django.db.models.functions import Now
 
 from memadmin.retention.models import PolicyVersion, RetentionPolicy
 from memadmin.retention.policies.services import approve_change, propose_change
@@ -27,9 +26,7 @@ def in_force(
     content |= columns
     number = policy.versions.count() + 1
     version = PolicyVersion.objects.create(policy=policy, number=number, needs_approval=False, **content)
-    PolicyVersion.objects.filter(pk=version.pk).update(starts_at=Now())
-    version.refresh_from_db()
-    return version
+    return let_grace_pass(version)
 
 
 def proposed(version: PolicyVersion, *, by: User, days: int = 10, reason: str = "New privacy notice") -> PolicyVersion:
@@ -47,7 +44,7 @@ def over(version: PolicyVersion, *, by: User) -> PolicyVersion:
 
 
 def let_grace_pass(version: PolicyVersion) -> PolicyVersion:
-    """Its start was just now. The trigger that keeps versions as they are lets nobody else do that."""
+    """Its start was just now. The triggers that keep versions, and let none start without approval, refuse that."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
         cursor.execute("UPDATE retention_policyversion SET starts_at = now() WHERE id = %s", [version.pk])

@@ -156,7 +156,7 @@ class TestSecondPerson:
 
     def test_the_database_lets_nothing_start_without_approval(self, officer: User) -> None:
         version = proposed(in_force("Chats"), by=officer)
-        with pytest.raises(DatabaseError, match="policy_starts_after_approval"), transaction.atomic():
+        with pytest.raises(DatabaseError, match="another person approves it first"), transaction.atomic():
             PolicyVersion.objects.filter(pk=version.pk).update(starts_at=now())
 
     def test_a_decided_change_is_not_decided_again(self, officer: User, second: User) -> None:

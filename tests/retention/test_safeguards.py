@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.models.functions import Now
 from django.utils.timezone import now
 
@@ -150,6 +150,33 @@ def test_details_about_a_session_with_a_held_label_stay(officer: User) -> None:
     assert free.pk not in kept
 
 
+MINIMUM: dict[str, Any] = {"minimum_unit": "years", "minimum_reference": "law"}
+
+CONTENTS: list[dict[str, Any]] = [
+    *(
+        {"days": count, "length_unit": unit}
+        for count, unit in ((27, "days"), (28, "days"), (31, "days"), (366, "days"))
+    ),
+    *(
+        {"days": count, "length_unit": unit}
+        for count, unit in ((1, "months"), (12, "months"), (1, "years"), (2, "years"))
+    ),
+    {"days": 372, "length_unit": "days"},
+    {"days": None, "action": "keep"},
+    {"days": None, "action": "keep", "minimum_count": 1, **MINIMUM},
+    {"days": None, "action": "keep", "minimum_count": 2, "clock": "created", **MINIMUM},
+    {"days": 31, "minimum_count": 1, **MINIMUM},
+    {"days": 31, "minimum_count": 2, **MINIMUM},
+    {"days": 31, "clock": "created"},
+    {"days": 31, "store": "main"},
+    {"days": 31, "is_encrypted": True},
+    {"days": 31, "is_encrypted": False},
+    {"days": 31, "is_end": True},
+    *({"days": days, "target": "items", "clock": "written", "action": "redact"} for days in (30, 60)),
+    *({"days": days, "target": "items", "clock": "written"} for days in (30, 60)),
+]
+
+
 class TestSql:
     @pytest.mark.django_db
     def test_no_version_is_added_that_is_in_force(self) -> None:
@@ -166,6 +193,23 @@ class TestSql:
                 needs_approval=False,
                 starts_at=Now(),
             )
+
+    @pytest.mark.django_db
+    def test_the_database_compares_as_the_application_does(self) -> None:
+        versions = [in_force(**content) for content in CONTENTS]
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT earlier.id, later.id, memadmin_could_take_more(earlier, later)"
+                " FROM retention_policyversion AS later LEFT JOIN retention_policyversion AS earlier"
+                " ON earlier.id <> later.id OR earlier.is_end"
+            )
+            found = {(earlier, later): could for earlier, later, could in cursor.fetchall()}
+        rules = {version.pk: None if version.is_end else version.rule() for version in versions}
+        pairs = [(earlier, later) for earlier in rules for later in rules if earlier != later]
+        assert len(pairs) > 400
+        for pair in pairs:
+            earlier, later = (rules[each] for each in pair)
+            assert found[pair] == could_take_more(earlier, later), (earlier, later)
 
     @pytest.mark.django_db
     def test_nobody_else_has_decided(self, officer: User) -> None:

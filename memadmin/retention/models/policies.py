@@ -41,7 +41,10 @@ class RetentionPolicy(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["is_default"], condition=Q(is_default=True), name="one_default_policy"),
         ]
-        triggers: ClassVar = audit.govern("retention_policy", columns=["name", "is_default"])
+        triggers: ClassVar = [
+            Calling("keep_default", "memadmin_keep_default_policy()", before="UPDATE", level=pgtrigger.Row),
+            *audit.govern("retention_policy", columns=["name", "is_default"]),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -147,6 +150,7 @@ class PolicyVersion(models.Model):
         triggers: ClassVar = [
             Calling("add", "memadmin_add_policy_version()", before="INSERT", level=pgtrigger.Row),
             Calling("keep", "memadmin_keep_policy_version()", before="UPDATE", level=pgtrigger.Row),
+            Calling("start", "memadmin_start_policy_version()", before="UPDATE", level=pgtrigger.Row),
             Calling("keep_all", "memadmin_keep_policy_versions()", before="ANY CHANGE", level=pgtrigger.Statement),
             *audit.govern(
                 "retention_policy_version",
