@@ -37,7 +37,7 @@ LONG = "a-long-one"
 """The session whose timeline grows."""
 
 QUERIES = {
-    "overview": 28,
+    "overview": 30,
     "sessions": 15,
     "sessions of a subject": 17,
     "sessions of a ticket": 15,
@@ -67,7 +67,7 @@ QUERIES = {
     "session explained": 19,
     "policy": 11,
     "new policy": 9,
-    "retention runs": 12,
+    "retention runs": 14,
     "retention run": 11,
     "tables of retention": 12,
     "requests": 12,

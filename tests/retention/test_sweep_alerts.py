@@ -8,11 +8,15 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core import mail
+from django.db import connection
+from django.test import Client
 from django.utils.timezone import now
 
 from memadmin.deploy.checks import operation
 from memadmin.retention.models import SweepAlert, SweepResult
+from memadmin.retention.sweep import silence as silences
 from memadmin.retention.sweep.alerts import send_alerts
+from memadmin.retention.sweep.silence import silence
 from memadmin.runs.engine import take
 from memadmin.runs.models import Run
 from memadmin.runs.services import resume_run
@@ -45,7 +49,9 @@ def stop(run: Run) -> None:
 
 def finished(state: str = "complete", *, days: int = 0) -> Run:
     ended_at = now() - timedelta(days=days)
-    return Run.objects.create(kind="retention", state=state, started_at=ended_at, ended_at=ended_at)
+    return Run.objects.create(
+        kind="retention", parameters={"policy": ""}, state=state, started_at=ended_at, ended_at=ended_at
+    )
 
 
 def test_a_run_that_stopped_is_told_once_and_again_when_it_stops_again(officer: User) -> None:
@@ -125,6 +131,91 @@ def test_without_a_mail_server_nothing_is_noted_as_told(officer: User, settings:
     assert not SweepAlert.objects.exists()
 
 
+def in_force_since(days: int, **columns: Any) -> None:
+    version = in_force(**columns)
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute(
+            "UPDATE retention_policyversion SET starts_at = starts_at - make_interval(days => %s) WHERE id = %s",
+            [days, version.pk],
+        )
+        cursor.execute("SET LOCAL session_replication_role = DEFAULT")
+
+
+class TestSilence:
+    """No run has succeeded for two nights, whatever the reason."""
+
+    def test_a_paused_run_that_was_forgotten_is_told_once_a_week(self, officer: User) -> None:
+        in_force_since(30)
+        finished(days=3)
+        run = Run.objects.create(kind="retention", parameters={"policy": ""}, state="paused")
+        assert [send_alerts(), send_alerts()] == [1, 0]
+        words = words_of_mail(mail.outbox[0])
+        assert f"{run} is paused: resume or cancel it." in words
+        assert f"/retention/runs/{run.number}/" in words
+        SweepAlert.objects.update(at=now() - timedelta(days=8))
+        assert send_alerts() == 1
+
+    def test_it_is_told_anew_after_a_success(self, officer: User) -> None:
+        in_force_since(30)
+        Run.objects.create(kind="retention", parameters={"policy": ""}, state="paused")
+        assert send_alerts() == 1
+        SweepAlert.objects.update(at=now() - timedelta(days=4))
+        finished(days=3)
+        assert [send_alerts(), send_alerts()] == [1, 0]
+
+    def test_a_run_that_waits_says_for_what(self, db: None) -> None:
+        in_force_since(3)
+        reason = "The replica two is more than 30 seconds behind. The run goes on when it is not."
+        run = Run.objects.create(kind="retention", parameters={"policy": ""}, state="waiting", reason=reason)
+        found = silence()
+        assert found is not None
+        assert found.why == f"{run} waits. {reason}"
+
+    def test_without_a_worker_none_begins_or_goes_on(self, db: None) -> None:
+        in_force_since(30)
+        finished(days=3)
+        found = silence()
+        assert found is not None
+        assert found.why == "None has begun since: check that a worker is running."
+        Run.objects.create(kind="retention", parameters={"policy": ""}, state="running")
+        found = silence()
+        assert found is not None
+        assert "No worker works on" in found.why
+
+    def test_runs_that_fail_night_after_night(self, db: None) -> None:
+        in_force_since(30)
+        finished(days=3)
+        for days in (2, 1):
+            finished("failed", days=days)
+        found = silence()
+        assert found is not None
+        assert found.why.endswith("ended as failed.")
+
+    @pytest.mark.parametrize("policy", [None, {"days": None, "action": "keep"}, {}])
+    def test_what_takes_nothing_or_is_new_needs_no_run(self, db: None, policy: dict[str, Any] | None) -> None:
+        if policy is not None:
+            in_force(**policy)
+        Run.objects.create(kind="retention", parameters={"policy": ""}, state="paused")
+        assert silence() is None
+
+    def test_a_success_of_one_policy_alone_is_none(self, db: None) -> None:
+        in_force_since(30)
+        Run.objects.create(kind="retention", parameters={"policy": "Chats"}, state="complete", ended_at=now())
+        assert silence() is not None
+        finished()
+        assert silence() is None
+
+    def test_the_overview_and_the_ledger_say_so(self, compliance: Client) -> None:
+        in_force_since(30)
+        finished(days=3)
+        assert "no run succeeded since" in compliance.get("/").content.decode()
+        assert "No retention run has succeeded since" in compliance.get("/retention/runs/").content.decode()
+        finished()
+        assert "no run succeeded since" not in compliance.get("/").content.decode()
+        assert "No retention run has succeeded since" not in compliance.get("/retention/runs/").content.decode()
+
+
 def test_check_deploy_tells_of_runs_that_do_not_take_place_or_fall_behind(
     db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,5 +228,5 @@ def test_check_deploy_tells_of_runs_that_do_not_take_place_or_fall_behind(
     Run.objects.all().delete()
     assert not list(operation.retention())
     in_three_days = now() + timedelta(days=3)
-    monkeypatch.setattr(operation, "now", lambda: in_three_days)
-    assert ["No retention run was completed since" in finding.hint for finding in operation.retention()] == [True]
+    monkeypatch.setattr(silences, "now", lambda: in_three_days)
+    assert ["No retention run has succeeded since" in finding.hint for finding in operation.retention()] == [True]

@@ -7,7 +7,6 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.core import checks
-from django.db.models import Min
 from django.utils.timezone import now
 
 from memadmin.audit.transparency import checkpoints, status
@@ -15,11 +14,9 @@ from memadmin.deploy.checks.finding import CheckFinding, Level
 from memadmin.deploy.steps import fetch
 from memadmin.erasure.data_map.checking import compare
 from memadmin.erasure.data_map.places import places
-from memadmin.retention.models import PolicyVersion
 from memadmin.retention.sweep.metrics import metrics_of, recent_runs
 from memadmin.retention.sweep.pressure import hidden_replicas
-from memadmin.retention.sweep.starting import sweepable
-from memadmin.retention.targets.due_rows import DueRows
+from memadmin.retention.sweep.silence import silence
 from memadmin.web import job_queue
 from sessions_app import registry
 from sessions_app.encryption.subject_keys import folder_problems
@@ -82,23 +79,13 @@ def worker() -> Iterator[CheckFinding]:
         yield CheckFinding("error", problem.check, problem.sentence)
 
 
-LONGEST_WITHOUT_SWEEP = timedelta(days=2)
-
-
 def retention() -> Iterator[CheckFinding]:
     """Retention runs: whether they take place, keep up, and see the replicas for which they wait."""
     figures = metrics_of(recent_runs())
     for growth in figures.growing:
         yield CheckFinding("warning", "retention", f"{growth.sentence} See /retention/runs/.")
-    taking = [rule.version for rule in sweepable(DueRows.now())]
-    begun = PolicyVersion.objects.filter(pk__in=taking).aggregate(at=Min("starts_at"))["at"]
-    last = max(figures.last_success_at or begun, begun) if begun else None
-    if last and now() - last > LONGEST_WITHOUT_SWEEP:
-        yield CheckFinding(
-            "warning",
-            "retention",
-            f"No retention run was completed since {last:%-d %B %Y}, and policies are in force. See /retention/runs/.",
-        )
+    if found := silence():
+        yield CheckFinding("warning", "retention", f"{found.sentence} See /retention/runs/.")
     if count := hidden_replicas():
         yield CheckFinding(
             "warning",

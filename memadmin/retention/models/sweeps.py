@@ -119,12 +119,13 @@ class SweptTable(models.Model):
 
 
 class SweepAlert(models.Model):
-    """Something about a run of which compliance was told by e-mail: it is told once."""
+    """Something about a run of which compliance was told by e-mail: it is told once; silence, every week."""
 
     class About(models.TextChoices):
         STOPPED = "stopped", "the run stopped or failed"
         INCOMPLETE = "incomplete", "the run has exceptions"
         BACKLOG = "backlog", "what is due grew in three runs in a row"
+        SILENT = "silent", "no run has succeeded for two nights"
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="sweep_alerts")
     # For a growing backlog: the last result of the growth.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
@@ -16,6 +16,7 @@ from django.utils.timezone import now
 from memadmin.accounts.mails import mail_those_with
 from memadmin.retention.models import SweepAlert
 from memadmin.retention.sweep.metrics import GrowingBacklog, metrics_of, recent_runs
+from memadmin.retention.sweep.silence import silence
 from memadmin.runs.models import Run
 
 logger = logging.getLogger(__name__)
@@ -88,6 +89,14 @@ def news_of(runs: list[Run]) -> Iterator[SweepNews]:
         if not SweepAlert.objects.filter(about=About.BACKLOG, result__in=[each.pk for each in growth.results]).exists():
             run = next(run for run in runs if run.pk == growth.newest.run_id)
             yield SweepNews(run, About.BACKLOG, "Retention falls behind", f"{growth.sentence} The last run:", growth)
+    # A worker sends this mail: if none is running, the overview and check_deploy say it alone.
+    if (found := silence()) and found.run and not told_lately(found.since):
+        yield SweepNews(found.run, About.SILENT, "No retention run succeeds", f"{found.sentence} Its page:")
+
+
+def told_lately(since: datetime) -> bool:
+    """Whether the silence since then was told in the last week: it is told again, because it can be forgotten again."""
+    return SweepAlert.objects.filter(about=About.SILENT, at__gt=max(since, now() - IS_NEWS)).exists()
 
 
 def is_news(run: Run) -> bool:

@@ -7,6 +7,7 @@ from django.http import HttpResponse
 from memadmin.retention.models import SweptTable
 from memadmin.retention.sweep import access
 from memadmin.retention.sweep.metrics import metrics_of, recent_runs
+from memadmin.retention.sweep.silence import silence
 from memadmin.retention.sweep.starting import RUN_KIND
 from memadmin.retention.sweep.view_models import ledger_rows, result_views, table_views
 from memadmin.runs.models import Run
@@ -29,6 +30,7 @@ def run_list(request: OperatorRequest) -> HttpResponse:
     context = {
         "rows": rows,
         "metrics": metrics_of(recent_runs()),
+        "silence": silence(),
         # A page of the past does not change.
         "is_live": any(not row.run.is_finished for row in rows),
     }
