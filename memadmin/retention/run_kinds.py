@@ -28,7 +28,9 @@ class RetentionKind(RunKind):
         NOT_VACUUMED: "The table was not vacuumed: the role may not, or it took too long. Autovacuum will come.",
         work.REFUSED: "The store was skipped: it was removed, or its times are in another zone than it says.",
     }
-    hints: ClassVar = frozenset({KeptReason.ACTIVE, KeptReason.KEPT_WITH_TURN, KeptReason.BUSY, NOT_VACUUMED})
+    hints: ClassVar = frozenset(
+        {KeptReason.ACTIVE, KeptReason.KEPT_WITH_TURN, KeptReason.BUSY, KeptReason.DETACHED, NOT_VACUUMED}
+    )
 
     def work(self, lease: Lease) -> None:
         work.work(lease)

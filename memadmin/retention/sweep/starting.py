@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import OuterRef, Subquery, Sum
+from django.db.models import Count, Min, OuterRef, Subquery, Sum
+from django.db.models.functions import Now
 
 from memadmin.retention.models import PolicyVersion, SweepResult, UnfinishedExpiry
 from memadmin.retention.policies.rules import Action, Rule
-from memadmin.retention.targets.base import target_named
+from memadmin.retention.targets.base import KeptReason, target_named
 from memadmin.retention.targets.due_rows import DueRows, database_time
 from memadmin.runs.engine import Lease
 from memadmin.runs.models import Run
@@ -53,6 +54,8 @@ def start(lease: Lease) -> None:
             if f"{rule.version} {place}" not in lease.run.cursor.get(COUNTED, []):
                 count_at(lease, due, rule, place, position)
                 lease.checkpoint()
+        for place in target_named(rule.target).detached_places(rule) if wanted in ("", rule.name) else ():
+            note_detached(lease, due, rule, place, position)
     with lease.chunk() as run:
         sums = SweepResult.objects.filter(run=run).aggregate(rows=Sum("previewed"), items=Sum("previewed_items"))
         run.total = (sums["rows"] or 0) + (sums["items"] or 0)
@@ -80,6 +83,31 @@ def count_at(lease: Lease, due: DueRows, rule: Rule, place: str, position: int) 
             create_defaults={"position": position, **counted},
         )
         run.cursor = {**run.cursor, COUNTED: [*run.cursor.get(COUNTED, []), f"{rule.version} {place}"]}
+
+
+def note_detached(lease: Lease, due: DueRows, rule: Rule, place: str, position: int) -> None:
+    """Makes a result that says what is due in a store that is no longer attached, if anything is."""
+    target = target_named(rule.target)
+    rows = target.at_place(due.due(rule), place).annotate(clock_at=target.clock(rule.clock))
+    found = rows.aggregate(count=Count("pk"), oldest=Min("clock_at"))
+    if not found["count"]:
+        return
+    is_exact = rule.target == "sessions" and rule.length is not None
+    result = {
+        "position": position,
+        "state": SweepResult.State.SKIPPED,
+        "reason": f"{place}: {KeptReason.SENTENCES[KeptReason.DETACHED]}",
+        "left": {KeptReason.DETACHED: found["count"]},
+        # Of sessions that go on it is not known whether any item is due.
+        "backlog": found["count"] if is_exact else 0,
+        "behind_since": rule.length.after(found["oldest"]) if is_exact and rule.length else None,
+        "forecast": found["count"],
+        "ended_at": Now(),
+    }
+    with lease.chunk() as run:
+        _, is_new = SweepResult.objects.get_or_create(run=run, version_id=rule.version, place=place, defaults=result)
+        if is_new:
+            run.add_exception(KeptReason.DETACHED, place, found["count"])
 
 
 def instant_of(lease: Lease) -> datetime:

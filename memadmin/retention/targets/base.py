@@ -61,6 +61,7 @@ class KeptReason:
     BUSY = "busy"
     CANNOT_ERASE = "cannot_erase"
     CANNOT_REWRITE = "cannot_rewrite"
+    DETACHED = "detached"
     FILE_KEPT = "file_kept"
     KEPT_WITH_TURN = "kept_with_turn"
     UNREADABLE = "unreadable"
@@ -70,6 +71,7 @@ class KeptReason:
         BUSY: "An agent held the session all the time. The next run includes it.",
         CANNOT_ERASE: "This kind of store cannot delete sessions.",
         CANNOT_REWRITE: "This kind of store cannot change or delete single items.",
+        DETACHED: "The store is not attached any more. Attach it again, or delete it.",
         FILE_KEPT: "The file could not be deleted. The next run tries again.",
         KEPT_WITH_TURN: "Expired items stay with their turn, or with the other half of a tool call.",
         UNREADABLE: "Sessions that the store could not read.",
@@ -189,6 +191,10 @@ class RetentionTarget:
     def places(self, rule: Rule) -> list[str]:
         """Names of the stores at which it works, or one empty name for the console's own tables."""
         return [""]
+
+    def detached_places(self, rule: Rule) -> list[str]:
+        """Names of the stores that are no longer attached: rows may be due there, and none is taken."""
+        return []
 
     def at_place(self, rows: QuerySet[Any], place: str) -> QuerySet[Any]:
         return rows

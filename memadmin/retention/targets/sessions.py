@@ -93,10 +93,10 @@ class RecordTarget(RetentionTarget):
         )
 
     def places(self, rule: Rule) -> list[str]:
-        stores = SessionStore.objects.filter(attached_at__isnull=False)
-        if "store" in rule.scope:
-            stores = stores.filter(name=rule.scope["store"])
-        return sorted(stores.values_list("name", flat=True))
+        return names_of_stores(rule, attached_at__isnull=False)
+
+    def detached_places(self, rule: Rule) -> list[str]:
+        return names_of_stores(rule, attached_at__isnull=True)
 
     def at_place(self, rows: QuerySet[Any], place: str) -> QuerySet[Any]:
         return rows.filter(store=SessionStore.objects.filter(name=place).values("pk")[:1])
@@ -104,6 +104,8 @@ class RecordTarget(RetentionTarget):
     def begin(self, place: str) -> None:
         """Checks the time zone, and looks through a store without triggers, so that recent activity is known."""
         store = store_named(place)
+        if store.attached_at is None:
+            raise CannotSweep(f"{store.name}: {KeptReason.SENTENCES[KeptReason.DETACHED]}")
         for problem in registry.check(store).problems:
             if problem.code in ZONE_PROBLEMS:
                 raise CannotSweep(f"Nothing expires in {store.name}: its times are not certain. {problem.sentence}")
@@ -386,6 +388,13 @@ def after(column: str, cursor: Mapping[str, Any]) -> Q:
     """Condition of rows beyond a cursor; the first part is what an index can find."""
     beyond = Q(**{f"{column}__gt": cursor["at"]}) | Q(pk__gt=cursor["id"])
     return Q(**{f"{column}__gte": cursor["at"]}) & beyond
+
+
+def names_of_stores(rule: Rule, **condition: bool) -> list[str]:
+    stores = SessionStore.objects.filter(**condition)
+    if "store" in rule.scope:
+        stores = stores.filter(name=rule.scope["store"])
+    return sorted(stores.values_list("name", flat=True))
 
 
 def store_named(name: str) -> SessionStore:
