@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 
+import psycopg
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
@@ -75,6 +76,42 @@ class Wait(Exception):
 
 class NeedsDecision(Exception):
     """A person must decide before the work continues. The sentence has no personal data."""
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Lets a long read between chunks end when this process must: cancels its queries, and raises Interrupted.
+
+    What it read is lost then. Requests to other systems are not cancelled: call `stop_if_asked` between them.
+    """
+    connection.ensure_connection()
+    ours, over = connection.connection, threading.Event()
+
+    def watch() -> None:
+        while not over.wait(WATCH_SECONDS):
+            if stopping.is_set():
+                # Again and again: the next query would take as long.
+                with suppress(psycopg.Error):
+                    ours.cancel_safe()
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        yield
+    except Exception as problem:
+        if stopping.is_set():
+            raise Interrupted from problem
+        raise
+    finally:
+        over.set()
+        watching.join()
+    stop_if_asked()
+
+
+def stop_if_asked() -> None:
+    """Raises Interrupted when this process must end."""
+    if stopping.is_set():
+        raise Interrupted
 
 
 def take(run_id: int, *, seconds: float | None = None) -> Lease | None:

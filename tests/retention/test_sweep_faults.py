@@ -11,9 +11,11 @@ import pytest
 from django.conf import settings as ours
 from django.contrib.auth.models import User
 from django.db import connection, transaction
+from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
 from memadmin.retention.models import PolicyVersion, SweepResult, UnfinishedExpiry
+from memadmin.retention.sweep import starting
 from memadmin.retention.sweep.starting import request_sweep
 from memadmin.retention.targets.sessions import SessionTarget
 from memadmin.runs import engine
@@ -28,7 +30,7 @@ from tests.agents import add_items, attach_main_store, run_sql, second_connectio
 from tests.builders import make_subject
 from tests.erasure.faults import Worker
 from tests.forks import PROCESSES
-from tests.meanwhile import somebody_else, wait_until_blocked
+from tests.meanwhile import PATIENCE_SECONDS, somebody_else, wait_until_blocked
 from tests.memories.builders import approved as approved_memory
 from tests.people import person
 from tests.retention import swept_and_killed
@@ -148,6 +150,49 @@ def test_asked_to_stop_it_leaves_after_the_chunk(
         assert (run.state, run.lease_until) == (Run.State.RUNNING, None)
     finally:
         engine.stopping.clear()
+    carry_on(run)
+    finished_once(run)
+
+
+def test_asked_to_stop_it_does_not_wait_for_its_counting(policy: PolicyVersion) -> None:
+    """The count would never end here: somebody has locked the table. Its query is cancelled, and nothing is noted."""
+    run = request_sweep()
+    Run.objects.filter(pk=run.pk).update(parameters={**run.parameters, starting.INSTANT: now().isoformat()})
+    with somebody_else() as beside, second_connection() as locking:
+        locking.execute("BEGIN; LOCK TABLE sessions_app_sessionrecord")
+        try:
+            worker = beside(lambda: carry_on(run))
+            wait_until_blocked(worker, by=locking)
+            engine.stopping.set()
+            left = worker.result(PATIENCE_SECONDS)
+        finally:
+            locking.rollback()
+            engine.stopping.clear()
+    assert (left.state, left.lease_until, left.attempts) == (Run.State.RUNNING, None, 0)
+    assert not SweepResult.objects.exists()
+    carry_on(run)
+    finished_once(run)
+
+
+@pytest.mark.parametrize("counting", ["count", "begin", "still_due"])
+def test_asked_to_stop_while_it_counts_it_counts_again(
+    policy: PolicyVersion, counting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = getattr(SessionTarget, counting)
+
+    def ask_to_stop(*args: Any) -> Any:
+        engine.stopping.set()
+        return usual(*args)
+
+    run = request_sweep()
+    with monkeypatch.context() as asking:
+        asking.setattr(SessionTarget, counting, ask_to_stop)
+        try:
+            carry_on(run)
+        finally:
+            engine.stopping.clear()
+    run.refresh_from_db()
+    assert (run.state, run.lease_until) == (Run.State.RUNNING, None)
     carry_on(run)
     finished_once(run)
 

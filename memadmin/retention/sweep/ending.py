@@ -13,7 +13,7 @@ from memadmin.retention.sweep.tables import total_size
 from memadmin.retention.targets.base import target_named
 from memadmin.retention.targets.due_rows import DueRows, database_time
 from memadmin.retention.vacuum import TIMEOUT, vacuum
-from memadmin.runs.engine import Lease
+from memadmin.runs.engine import Lease, stoppable
 from memadmin.runs.models import Run
 
 UNTIL_NEXT = timedelta(days=1, hours=6)
@@ -29,15 +29,16 @@ def finish_result(lease: Lease, result: SweepResult) -> None:
     found: dict[str, object] = {"backlog": 0}
     if rule is not None:
         target = target_named(rule.target)
-        backlog, oldest = target.still_due(due, rule, result.place)
-        # A number that is not known is not a backlog: it would be counted again and again.
-        found = {
-            "backlog": backlog or 0,
-            "behind_since": rule.length.after(oldest) if backlog and oldest and rule.length else None,
-            "forecast": target.still_due(DueRows(due.rules, at + UNTIL_NEXT), rule, result.place)[0],
-            "held": target.at_place(due.held(rule), result.place).count(),
-            "live": target.at_place(due.live(rule), result.place).count(),
-        }
+        with stoppable():
+            backlog, oldest = target.still_due(due, rule, result.place)
+            # A number that is not known is not a backlog: it would be counted again and again.
+            found = {
+                "backlog": backlog or 0,
+                "behind_since": rule.length.after(oldest) if backlog and oldest and rule.length else None,
+                "forecast": target.still_due(DueRows(due.rules, at + UNTIL_NEXT), rule, result.place)[0],
+                "held": target.at_place(due.held(rule), result.place).count(),
+                "live": target.at_place(due.live(rule), result.place).count(),
+            }
     with lease.chunk() as run:
         SweepResult.objects.filter(pk=result.pk).update(**found)
         kept = SweepResult.objects.filter(run=run).aggregate(held=Sum("held"), live=Sum("live"))
@@ -62,7 +63,9 @@ def vacuum_after(lease: Lease) -> None:
             continue
         lease.extend(TIMEOUT)
         swept = SweptTable(run=lease.run, name=table, rows=rows, size_before=total_size(table))
-        if vacuum(table, analyze=True):
+        with stoppable():
+            is_vacuumed = vacuum(table, analyze=True)
+        if is_vacuumed:
             swept.size_after, swept.vacuumed_at = total_size(table), now()
         with lease.chunk() as run:
             swept.save()

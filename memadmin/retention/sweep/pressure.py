@@ -11,7 +11,7 @@ from django.db import connection
 
 from memadmin.retention.sweep.tables import is_in_upkeep, swept_tables, with_too_many_dead
 from memadmin.retention.vacuum import TIMEOUT, vacuum
-from memadmin.runs.engine import Lease, Wait
+from memadmin.runs.engine import Lease, Wait, stoppable
 
 ASK_EVERY_SECONDS = 5.0
 """Chunks take a quarter of a second: most of them do not ask."""
@@ -108,7 +108,8 @@ def clear_dead_rows(lease: Lease, table: str) -> None:
     if is_in_upkeep(table):
         raise Wait(f"The table {table} is being vacuumed. The run goes on after that.", retry_after=RETRY_AFTER)
     lease.extend(TIMEOUT)
-    is_vacuumed = vacuum(table, analyze=True)
+    with stoppable():
+        is_vacuumed = vacuum(table, analyze=True)
     dead = with_too_many_dead([table]).get(table, 0)
     with lease.chunk() as run:
         if not dead:

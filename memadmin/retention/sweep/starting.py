@@ -14,7 +14,7 @@ from memadmin.retention.models import PolicyVersion, SweepResult, UnfinishedExpi
 from memadmin.retention.policies.rules import Action, Rule
 from memadmin.retention.targets.base import KeptReason, target_named
 from memadmin.retention.targets.due_rows import DueRows, database_time
-from memadmin.runs.engine import Lease
+from memadmin.runs.engine import Lease, stoppable
 from memadmin.runs.models import Run
 from memadmin.runs.services import request_run
 from sessions_app.models import SessionRecord
@@ -66,7 +66,8 @@ def start(lease: Lease) -> None:
 def count_at(lease: Lease, due: DueRows, rule: Rule, place: str, position: int) -> None:
     """Makes one result, with what is due now. Counting takes time at large stores."""
     lease.extend(COUNTING)
-    count = target_named(rule.target).count(due, rule, place)
+    with stoppable():
+        count = target_named(rule.target).count(due, rule, place)
     counted = {
         "previewed": count.rows if count.is_complete else None,
         "previewed_items": count.items,
@@ -88,8 +89,9 @@ def count_at(lease: Lease, due: DueRows, rule: Rule, place: str, position: int) 
 def note_detached(lease: Lease, due: DueRows, rule: Rule, place: str, position: int) -> None:
     """Makes a result that says what is due in a store that is no longer attached, if anything is."""
     target = target_named(rule.target)
-    rows = target.at_place(due.due(rule), place).annotate(clock_at=target.clock(rule.clock))
-    found = rows.aggregate(count=Count("pk"), oldest=Min("clock_at"))
+    with stoppable():
+        rows = target.at_place(due.due(rule), place).annotate(clock_at=target.clock(rule.clock))
+        found = rows.aggregate(count=Count("pk"), oldest=Min("clock_at"))
     if not found["count"]:
         return
     is_exact = rule.target == "sessions" and rule.length is not None

@@ -16,7 +16,7 @@ from memadmin.retention.sweep.starting import COUNTING, expected_rows, instant_o
 from memadmin.retention.sweep.tables import agents_rows
 from memadmin.retention.targets.base import CannotSweep, Taken, target_named
 from memadmin.retention.targets.due_rows import DueRows, database_time
-from memadmin.runs.engine import Lease, NeedsDecision
+from memadmin.runs.engine import Lease, NeedsDecision, stoppable
 from memadmin.runs.models import Run
 from sessions_app.stores.base import StoreUnavailable
 
@@ -74,7 +74,8 @@ def sweep(lease: Lease, result: SweepResult) -> None:
 def prepare(lease: Lease, result: SweepResult) -> None:
     """What comes before the first chunk at a place, once however often the run is handed over."""
     lease.extend(COUNTING)
-    target_named(result.version.target).begin(result.place)
+    with stoppable():
+        target_named(result.version.target).begin(result.place)
     with lease.chunk():
         SweepResult.objects.filter(pk=result.pk).update(started_at=Now(), state=State.RUNNING)
 

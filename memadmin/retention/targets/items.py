@@ -25,7 +25,7 @@ from memadmin.retention.targets.sessions import (
     refuse_unseen_activity,
     store_named,
 )
-from memadmin.runs.engine import CHUNK_SECONDS
+from memadmin.runs.engine import CHUNK_SECONDS, stop_if_asked
 from sessions_app.encryption import Sealing, sealing_of
 from sessions_app.encryption.purging import Purge, encrypted_or_written_at
 from sessions_app.items import Position, StoredItem
@@ -76,6 +76,7 @@ class ItemTarget(RecordTarget):
         try:
             rewriter_for(store, needed(rule))
             for number, record in enumerate(rows.order_by("registered_at", "pk")[: MOST_COUNTED + 1]):
+                stop_if_asked()
                 if number == MOST_COUNTED:
                     problem = f"Only the oldest {MOST_COUNTED} sessions were read. A run takes more."
                     break

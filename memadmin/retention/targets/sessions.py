@@ -26,7 +26,7 @@ from memadmin.retention.targets.base import (
     subject_kind_q,
 )
 from memadmin.retention.targets.due_rows import DueRows
-from memadmin.runs.engine import CHUNK_SECONDS
+from memadmin.runs.engine import CHUNK_SECONDS, stop_if_asked
 from memories_app.models import Evidence, Signal
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore, Subject
@@ -49,6 +49,9 @@ FEWEST_ITEMS = 500
 """Items of one chunk, at least: no agent waits for sessions that are old, and a chunk takes some thirty statements."""
 
 COUNTED_AT_ONCE = 10_000
+
+ASKED_AT_ONCE = 100
+"""The same where each is a request to another system."""
 
 CONDITIONS: Mapping[str, Callable[[Any], Q]] = {
     "store": lambda name: Q(store__name=name),
@@ -162,7 +165,8 @@ class SessionTarget(RecordTarget):
         problem = ""
         try:
             ids = rows.values_list("session_id", flat=True).order_by().iterator(COUNTED_AT_ONCE)
-            for batch in batches(ids, COUNTED_AT_ONCE):
+            for batch in batches(ids, COUNTED_AT_ONCE if has_triggers(store) else ASKED_AT_ONCE):
+                stop_if_asked()
                 items = (items or 0) + sum(backend.count_each(batch).values())
         except StoreUnavailable:
             items, problem = None, "The store does not respond: its items are not counted, and a run skips it."
