@@ -68,12 +68,15 @@ class SweepResult(models.Model):
 class UnfinishedExpiry(models.Model):
     """A session of which a sweep has deleted some items: the next chunk, or the next run, goes on with it.
 
-    While the row is there the session's fence is up, so that no agent writes between items that go.
+    Its fence is up then, so that no agent writes between items that go. Sessions of other systems have a row, without a
+    fence, already before the first item goes.
     """
 
     record_id = models.UUIDField(primary_key=True)
     version = models.ForeignKey(PolicyVersion, on_delete=models.PROTECT, related_name="+")
     since = models.DateTimeField(auto_now_add=True)
+    # Of other systems: items that were there, without those that are counted as deleted.
+    items = models.BigIntegerField(null=True)
 
     class Meta:
         default_permissions = ()

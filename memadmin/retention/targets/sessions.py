@@ -12,6 +12,7 @@ from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, QuerySet, 
 
 from memadmin.retention.models import SweepResult, UnfinishedExpiry
 from memadmin.retention.policies.rules import Action, Facts, Rule, pattern_regex
+from memadmin.retention.targets import noting
 from memadmin.retention.targets.after_sessions import delete_records, delete_what_hung_on
 from memadmin.retention.targets.base import (
     CannotSweep,
@@ -33,7 +34,7 @@ from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion, refusals_explained
 from sessions_app.services.discovery import discover_changes
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Backend, Capability, SessionBusy, SessionUnreadable, StoreUnavailable
+from sessions_app.stores.base import Backend, Capability, Deleted, SessionBusy, SessionUnreadable, StoreUnavailable
 from sessions_app.stores.paged import mark_erased
 
 LIVE = timedelta(hours=1)
@@ -188,6 +189,12 @@ class SessionTarget(RecordTarget):
             batch = self.next_records(due, rule, result, count=sessions_for(at_most, result))
             if batch and (whole := self.take_whole(backend, batch, at_most)):
                 return whole
+            if noting.note(backend, batch, rule):
+                taken.passed = 1
+                return taken
+        is_in_order = bool(batch)
+        if not batch:
+            batch = noting.gone_uncounted(backend, self.noted(rule, result.place))
         until = monotonic() + CHUNK_SECONDS
         for record in batch:
             try:
@@ -211,13 +218,18 @@ class SessionTarget(RecordTarget):
                 raise
             taken.passed += 1
             if not record.erased_at:
+                noting.forget(record)
+            if not record.erased_at and is_in_order:
                 taken.cursor = {**taken.cursor, **place_of(record, CLOCKS[rule.clock])}
             if taken.items >= at_most or monotonic() > until:
                 break
         return taken
 
     def has_begun(self, rule: Rule, place: str) -> bool:
-        return self.begun(rule, place).exists()
+        return self.begun(rule, place).exists() or self.noted(rule, place).exists()
+
+    def noted(self, rule: Rule, place: str) -> QuerySet[SessionRecord]:
+        return noting.noted(self.at_place(self.rows(), place), rule)
 
     def begun(self, rule: Rule, place: str) -> QuerySet[SessionRecord]:
         """Sessions of which some items went under this version, in this run or an earlier one.
@@ -286,7 +298,14 @@ def take_one(backend: Backend, record: SessionRecord, taken: Taken, rule: Rule, 
             refuse_changed([record])
             refuse_unseen_activity(backend, record)
             tables = delete_what_hung_on([record])
-        deleted = backend.delete_some(record.session_id, at_most=max(at_most - taken.items, 1))
+        noted, room = noting.noted_items(record), max(at_most - taken.items, 1)
+        if not is_here and not is_begun and noted > room:
+            # Its fence is committed before a part of it goes, and it goes in the next chunks.
+            deleted = Deleted(0, noted)
+        else:
+            deleted = backend.delete_some(record.session_id, at_most=room)
+        if not deleted.left:
+            deleted = Deleted(max(deleted.count, noted), 0)
         if is_here and not is_begun:
             refuse_changed([record])
             tables = delete_what_hung_on([record])
@@ -295,6 +314,7 @@ def take_one(backend: Backend, record: SessionRecord, taken: Taken, rule: Rule, 
             tables = delete_what_hung_on([record])
         if deleted.left:
             UnfinishedExpiry.objects.get_or_create(record_id=record.pk, defaults={"version_id": rule.version})
+            noting.count_off(record, deleted.count)
         else:
             UnfinishedExpiry.objects.filter(record_id=record.pk).delete()
             tables = added(tables, delete_records([record]))

@@ -1,0 +1,162 @@
+"""Sweeps of another system that are killed between a deletion there and the commit here: nothing goes uncounted."""
+
+from __future__ import annotations
+
+import signal
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as ours
+from django.db import connection
+from django.utils.timezone import now
+
+from memadmin.retention.models import PolicyVersion, SweepResult, UnfinishedExpiry
+from memadmin.retention.sweep.starting import request_sweep
+from memadmin.runs.engine import carry_on
+from memadmin.runs.models import Run
+from memadmin.runs.services import cancel_run
+from sessions_app.models import SessionRecord
+from sessions_app.services.discovery import discover
+from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.sqlite.backend import SqliteBackend
+from tests.agents import run_sql, second_connection, user
+from tests.forks import PROCESSES
+from tests.people import person
+from tests.retention import swept_and_killed
+from tests.retention.policies import in_force, swept
+from tests.stores.sqlite_files import SqliteAgent
+
+OLD = timedelta(days=40)
+
+LONG = 25
+"""Items of the long session: several chunks of ROWS."""
+
+ROWS = 10
+
+
+@pytest.fixture
+def agent(transactional_db: None, tmp_path: Path) -> SqliteAgent:
+    """With a long and two short sessions that are due, and a young one."""
+    agent = SqliteAgent(tmp_path)
+    for name, items in (("long", LONG), ("short:1", 3), ("short:2", 3), ("young", 2)):
+        agent.add(name, *(user(f"item {number}") for number in range(items)))
+        if name != "young":
+            agent.age(name, OLD)
+    discover(agent.store)
+    # The SDK writes the row of a session, whose times are those of now.
+    SessionRecord.objects.exclude(session_id="young").update(last_activity_at=now() - OLD, registered_at=now() - OLD)
+    return agent
+
+
+@pytest.fixture
+def policy(agent: SqliteAgent) -> PolicyVersion:
+    return in_force("Chats", days=30)
+
+
+def killed_after_deletion(number: int, run: Run) -> bool:
+    args = (connection.settings_dict["NAME"], ours.DATA_DIR, run.pk, number, ROWS)
+    worker = PROCESSES.Process(target=swept_and_killed.main_elsewhere, args=args)
+    worker.start()
+    worker.join()
+    run_sql("UPDATE runs_run SET lease_until = now() - interval '1 second' WHERE lease_until IS NOT NULL")
+    assert worker.exitcode in (0, -signal.SIGKILL)
+    return worker.exitcode == -signal.SIGKILL
+
+
+def counted() -> tuple[int, int]:
+    """Sessions and items, over all results."""
+    results = SweepResult.objects.values_list("taken", "items")
+    return sum(taken for taken, _ in results), sum(items for _, items in results)
+
+
+def everything_is_counted(agent: SqliteAgent) -> None:
+    assert [len(agent.stored(name)) for name in ("long", "short:1", "short:2", "young")] == [0, 0, 0, 2]
+    assert set(SessionRecord.objects.values_list("session_id", flat=True)) <= {"young", "first"}
+    assert counted() == (3, LONG + 6)
+    assert not UnfinishedExpiry.objects.exists()
+
+
+@pytest.mark.slow
+def test_killed_after_each_deletion_everything_is_counted(agent: SqliteAgent, policy: PolicyVersion) -> None:
+    """Each process does one deletion more than the one before, and dies after it."""
+    run, kills = request_sweep(), 0
+    while killed_after_deletion(kills + 1, run):
+        kills += 1
+        assert kills < 20
+        if 0 < len(agent.stored("long")) < LONG:
+            assert SessionRecord.objects.get(session_id="long").erased_at, "half of a session is gone in silence"
+    assert kills >= 2, "it was never killed after a deletion"
+    run.refresh_from_db()
+    assert run.state == Run.State.COMPLETE, (run.reason, run.exceptions)
+    everything_is_counted(agent)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_the_next_run_counts_it_although_the_store_was_looked_through(
+    agent: SqliteAgent, policy: PolicyVersion, number: int
+) -> None:
+    run = request_sweep()
+    assert killed_after_deletion(number, run)
+    cancel_run(Run.objects.get(pk=run.pk), by=person("compliance"))
+    discover(agent.store)
+    assert swept().state == Run.State.COMPLETE
+    everything_is_counted(agent)
+
+
+@pytest.mark.slow
+def test_so_does_a_run_under_another_version_by_which_it_is_not_due(agent: SqliteAgent, policy: PolicyVersion) -> None:
+    run = request_sweep()
+    assert killed_after_deletion(1, run)
+    gone = [name for name in ("short:1", "short:2") if not agent.stored(name)]
+    cancel_run(Run.objects.get(pk=run.pk), by=person("compliance"))
+    in_force(policy=policy.policy, days=400)
+    next_run = swept()
+    assert next_run.state == Run.State.COMPLETE, (next_run.reason, next_run.exceptions)
+    left = SessionRecord.objects.filter(session_id__startswith="short", erased_at=None).count()
+    begun = len(agent.stored("long")) < LONG
+    assert left == 2 - len(gone)
+    assert counted()[0] == len(gone) + begun
+    assert not UnfinishedExpiry.objects.exists()
+
+
+def test_a_noted_session_to_which_an_agent_wrote_stays(
+    agent: SqliteAgent, policy: PolicyVersion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*args: Any, **named: Any) -> None:
+        raise StoreUnavailable("away")
+
+    with monkeypatch.context() as away:
+        away.setattr(SqliteBackend, "delete_some", die)
+        swept()
+    assert UnfinishedExpiry.objects.filter(items=3).count() == 2
+    assert not SessionRecord.objects.filter(erased_at__isnull=False).exists()
+    agent.add("short:1", user("one more"))
+    assert swept().state == Run.State.COMPLETE
+    assert len(agent.stored("short:1")) == 4
+    assert SessionRecord.objects.get(session_id="short:1").erased_at is None
+    assert counted() == (2, LONG + 3)
+    assert not UnfinishedExpiry.objects.exists()
+
+
+def test_a_long_session_is_fenced_before_a_part_of_it_goes(
+    agent: SqliteAgent, policy: PolicyVersion, small_chunks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete_some = SqliteBackend.delete_some
+    fenced = []
+
+    def see(backend: SqliteBackend, session_id: str, **named: Any) -> Any:
+        with second_connection() as other:
+            query = "SELECT erased_at IS NOT NULL FROM sessions_app_sessionrecord WHERE session_id = %s"
+            (row,) = other.execute(query, [session_id]).fetchall()
+        fenced.append(session_id != "long" or row == (True,))
+        return delete_some(backend, session_id, **named)
+
+    monkeypatch.setattr(SqliteBackend, "delete_some", see)
+    run = carry_on(request_sweep())
+    assert run.state == Run.State.COMPLETE, (run.reason, run.exceptions)
+    assert len(fenced) > 3
+    assert all(fenced)
+    everything_is_counted(agent)
