@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import TypedDict
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -23,6 +24,7 @@ from sessions_app.registry import is_discovered
 from sessions_app.services.re_erasure import sweep
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, FoundSession, StoreUnavailable
+from sessions_app.stores.kinds import kind_of
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +32,9 @@ SESSIONS_AT_ONCE = 500
 
 ASKED_AT_ONCE = 100
 """Number of sessions per request to a store that cannot list them."""
+
+CLOCKS_DIFFER_BY = timedelta(minutes=10)
+"""Tolerated difference of a writer's clock, or time that its transaction takes."""
 
 LOOKED_THROUGH_AT_LEAST_EVERY = timedelta(hours=1)
 
@@ -49,12 +54,31 @@ class Discovery:
     """Erased, and there again."""
     fingerprint: str = ""
     """Fingerprint of the store, taken before it was looked through."""
+    began_at: str = ""
+    """When looking through it began. What was written since the last time was written after that of the last time."""
+    zone_check: ZoneCheck | None = None
+    """Result of the last comparison of times in the writers' zone with those of discovery; None without any."""
     asked_up_to: str = ""
     """Our id of the session after which `revisit` continues; empty at the beginning of a round."""
     returned_so_far: int = 0
     """Erased sessions found again in this round of `revisit`."""
+    is_zone_checked: bool = False
+    """Whether anything could be compared this time. Not kept."""
     returned_ids: list[str] = field(default_factory=list)
     """Sessions of this time that are to be erased again. Not kept."""
+
+
+class ZoneCheck(TypedDict):
+    """Whether times of sessions that were written between two discoveries lie between them."""
+
+    zone: str
+    """As which the times were read."""
+    off_seconds: int
+    """At least by so much they are too early; 0 if they are not."""
+
+
+ZONES_SPAN = timedelta(hours=26)
+"""Largest difference of two zones: what is earlier was not written then, but brought in from elsewhere."""
 
 
 def discover_sessions() -> int:
@@ -99,7 +123,8 @@ def discover(store: SessionStore) -> Discovery:
     backend = backend_for(store)
     if Capability.ENUMERATE not in backend.capabilities:
         return revisit(store)
-    found = Discovery(fingerprint=backend.fingerprint())
+    found = Discovery(began_at=now().isoformat(), zone_check=store.discovery.get("zone_check"))
+    found.fingerprint = backend.fingerprint()
     seen, cursor, is_begun = 0, "", False
     while cursor or not is_begun:
         page = backend.enumerate_sessions(cursor, limit=SESSIONS_AT_ONCE)
@@ -159,7 +184,7 @@ def _note_found(store: SessionStore, records: Collection[SessionRecord], found: 
 
 
 def _save_discovery(store: SessionStore, found: Discovery) -> None:
-    kept = {name: value for name, value in asdict(found).items() if name != "returned_ids"}
+    kept = {name: value for name, value in asdict(found).items() if name not in NOT_KEPT}
     kept["swept"] = store.discovery.get("swept", 0)
     SessionStore.objects.filter(pk=store.pk).update(discovered_at=now(), discovery=kept)
     store.refresh_from_db(fields=["discovered_at", "discovery"])
@@ -189,9 +214,32 @@ def note(store: SessionStore, sessions: Mapping[str, FoundSession], found: Disco
     found.new += len(new)
     found.written += len(written)
     found.returned += returned
+    _check_zone(store, [record for record in written if not record.missing_since], sessions, found)
     if new or written:
         _save(store, new, written, sessions)
     return present + len(new)
+
+
+def _check_zone(
+    store: SessionStore, written: Sequence[SessionRecord], sessions: Mapping[str, FoundSession], found: Discovery
+) -> None:
+    """Compares the times of sessions that were written since the last discovery with the time of that."""
+    before = store.discovery.get("began_at")
+    if not before or not kind_of(store).has_zone:
+        return
+    for record in written:
+        at = sessions[record.session_id].last_activity_at
+        # Without a mark it was not found before. Where an item was taken back the time is the one from before.
+        if at is None or not record.change_mark or at <= record.last_activity_at:
+            continue
+        off = datetime.fromisoformat(before) - at
+        is_off = CLOCKS_DIFFER_BY < off < ZONES_SPAN
+        known = found.zone_check if found.zone_check and found.zone_check["zone"] == store.writer_timezone else None
+        if is_off or known is None or not found.is_zone_checked:
+            found.zone_check = ZoneCheck(
+                zone=store.writer_timezone, off_seconds=int(off.total_seconds()) if is_off else 0
+            )
+        found.is_zone_checked = True
 
 
 def _save(
@@ -228,6 +276,9 @@ def _save(
                 missing_since=None,
                 expires_at=session.expires_at,
             )
+
+
+NOT_KEPT = ("returned_ids", "is_zone_checked")
 
 
 def _note_missing(store: SessionStore) -> None:

@@ -16,9 +16,11 @@ from django.core.management import call_command
 from django.test import Client
 from sqlalchemy import URL, Connection, NullPool, create_engine, text
 
+from memadmin.retention.models import SweepResult
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.attaching import attach_store
+from sessions_app.services.discovery import discover
 from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import SessionBusy, StoreTooSlow, StoreUnavailable
@@ -27,6 +29,7 @@ from sessions_app.stores.remote_sql import database as remote_database
 from sessions_app.stores.remote_sql import dialects
 from sessions_app.stores.remote_sql.dialects import MySql
 from tests.agents import user
+from tests.retention.policies import in_force, swept
 from tests.stores.contract import SECRET, contents, enumerated, said
 from tests.stores.mariadb import MariaDb
 from tests.stores.remote_agents import VARIABLE, MariaDbAgent, PostgresAgent, RemoteAgent
@@ -137,6 +140,57 @@ class TestTablesMadeByHand:
         assert problems_of(agent.store) == {}
         agent.store.writer_timezone = "UTC"
         assert "--timezone with the agents' zone" in problems_of(agent.store)["wrong-zone"]
+
+    @pytest.mark.parametrize(("zone", "hours"), [("Etc/GMT-7", "5.0 hours"), ("Etc/GMT-2", ""), ("UTC", "the future")])
+    def test_times_in_another_zone_are_found_and_nothing_expires(
+        self, in_mariadb: Callable[..., MariaDbAgent], zone: str, hours: str
+    ) -> None:
+        """What was written since the last discovery has a time from before it, or one to come."""
+        agent = in_mariadb(LocalTimes, timezone=zone)
+        agent.add("talk", said(0))
+        agent.ask("UPDATE agent_sessions SET updated_at = updated_at - INTERVAL 1 MINUTE")
+        discover(agent.store)
+        agent.add("talk", said(1))
+        in_force("Talks", days=30, store=agent.store.name)
+        run = swept()
+        agent.store.refresh_from_db()
+        found = problems_of(agent.store).get("wrong-zone", "")
+        assert hours in found
+        assert bool(found) == bool(hours)
+        result = SweepResult.objects.get(run=run)
+        assert result.state == ("skipped" if hours else "done")
+        assert ("its times are not certain" in result.reason) == bool(hours)
+
+    def test_what_was_brought_in_or_taken_back_says_nothing_about_the_zone(
+        self, in_mariadb: Callable[..., MariaDbAgent]
+    ) -> None:
+        agent = in_mariadb(LocalTimes, timezone="Etc/GMT-2")
+        for name in ("restored", "popped"):
+            agent.add(name, said(0), said(1))
+        agent.ask("UPDATE agent_sessions SET updated_at = updated_at - INTERVAL 90 DAY WHERE session_id = 'restored'")
+        agent.ask("UPDATE agent_sessions SET updated_at = updated_at - INTERVAL 3 HOUR WHERE session_id = 'popped'")
+        discover(agent.store)
+        agent.ask("UPDATE agent_sessions SET updated_at = updated_at + INTERVAL 50 DAY WHERE session_id = 'restored'")
+        agent.pop("popped")
+        assert discover(agent.store).written == 2
+        assert problems_of(agent.store) == {}
+
+    def test_another_zone_and_later_writes_end_the_problem(self, in_mariadb: Callable[..., MariaDbAgent]) -> None:
+        agent = in_mariadb(LocalTimes, timezone="Etc/GMT-2")
+        check = {"zone": "Etc/GMT-2", "off_seconds": 18_000}
+        agent.store.discovery = {**agent.store.discovery, "zone_check": check}
+        agent.store.save()
+        assert "5.0 hours too early when read as Etc/GMT-2" in problems_of(agent.store)["wrong-zone"]
+        agent.store.writer_timezone = "Etc/GMT-3"
+        assert problems_of(agent.store) == {}
+        agent.store.writer_timezone = "Etc/GMT-2"
+        agent.add("talk", said(0))
+        agent.ask("UPDATE agent_sessions SET updated_at = updated_at - INTERVAL 1 MINUTE")
+        discover(agent.store)
+        assert "wrong-zone" in problems_of(agent.store)
+        agent.add("talk", said(1))
+        discover(agent.store)
+        assert problems_of(agent.store) == {}
 
     def test_json_is_read_and_replaced(self, in_mariadb: Callable[..., MariaDbAgent]) -> None:
         agent = in_mariadb(Json)

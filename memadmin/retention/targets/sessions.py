@@ -110,11 +110,12 @@ class RecordTarget(RetentionTarget):
         store = store_named(place)
         if store.attached_at is None:
             raise CannotSweep(f"{store.name}: {KeptReason.SENTENCES[KeptReason.DETACHED]}")
+        if not has_triggers(store):
+            # It finds times in another zone, too.
+            discover_changes(store)
         for problem in registry.check(store).problems:
             if problem.code in ZONE_PROBLEMS:
                 raise CannotSweep(f"Nothing expires in {store.name}: its times are not certain. {problem.sentence}")
-        if not has_triggers(store):
-            discover_changes(store)
         taken_over = SessionRecord.objects.filter(BEING_ERASED).values("pk")
         UnfinishedExpiry.objects.filter(record_id__in=taken_over).delete()
 

@@ -119,7 +119,8 @@ class RemoteSqlBackend(PagedBackend):
                 sessions = self._about(connection, self.store.sessions_table)
                 items = self._about(connection, self.store.messages_table)
                 answered_in_ms = (perf_counter() - began) * 1000
-                problems = [*self._problems(layout), *self._problems_of_newest(connection, layout)]
+                problems = [*self._problems(layout), *self._problem_of_zone(layout)]
+                problems += self._problems_of_newest(connection, layout)
         except StoreUnavailable as away:
             return StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),))
         try:
@@ -165,6 +166,18 @@ class RemoteSqlBackend(PagedBackend):
         if layout.times_may_be_empty:
             yield StoreProblem(
                 "times-may-be-empty", f"created_at of {messages} may be empty; items without a time are not shown."
+            )
+
+    def _problem_of_zone(self, layout: Layout) -> Iterator[StoreProblem]:
+        """Times that discovery found to be earlier than they can be. Those in the future are looked for in the rows."""
+        check = self.store.discovery.get("zone_check")
+        if layout.times_are_utc or not check or check["zone"] != self.store.writer_timezone:
+            return
+        if off := check["off_seconds"]:
+            yield StoreProblem(
+                "wrong-zone",
+                f"What was written lately is at least {off / 3600:.1f} hours too early when read as"
+                f" {self.store.writer_timezone}. Run attach_store {self.store} --timezone with the agents' zone.",
             )
 
     def _problems_of_newest(self, connection: Connection, layout: Layout) -> Iterator[StoreProblem]:
