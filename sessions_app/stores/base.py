@@ -322,6 +322,12 @@ class Backend(Readable, Protocol):
         at a time: then `delete_some` deletes the first. Raises StoreUnavailable.
         """
 
+    def show_rest(self, session_id: str) -> None:
+        """Lets agents and pages see what is left of a session whose deletion began and does not go on: it must be kept.
+
+        Nothing to do where a deletion in steps hides nothing. Safe to repeat. Raises StoreUnavailable.
+        """
+
     def erase_session(self, session_id: str) -> int:
         """Calls `delete_some` until nothing is left; returns the number of deleted items. Needs ERASE_SESSIONS.
 

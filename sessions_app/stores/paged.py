@@ -161,6 +161,9 @@ class PagedBackend(ABC):
     def delete_whole(self, session_ids: Sequence[str], *, at_most: int) -> Mapping[str, int]:
         return {}
 
+    def show_rest(self, session_id: str) -> None:  # noqa: B027  most hide nothing
+        """Nothing is hidden."""
+
     def erase_session(self, session_id: str) -> int:
         give_up_at, count, in_vain = monotonic() + self.erase_seconds, 0, 0
         while True:

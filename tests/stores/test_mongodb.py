@@ -20,6 +20,7 @@ from django.urls import reverse
 from pymongo import AsyncMongoClient
 from pymongo.errors import PyMongoError
 
+from memadmin.retention.models import UnfinishedExpiry
 from sessions_app import registry
 from sessions_app.models import SessionRecord
 from sessions_app.services.attaching import attach_store
@@ -29,6 +30,9 @@ from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend, ItemChanged, StoreUnavailable
 from sessions_app.stores.mongodb import server as asking
 from tests.agents import user
+from tests.people import person
+from tests.retention.builders import make_hold
+from tests.retention.policies import in_force, swept
 from tests.stores.contract import (
     CALL,
     OUTPUT,
@@ -290,6 +294,45 @@ class TestGenerations:
         backend.erase_session("talk")
         assert agent.read("talk") == [said(1)]
         assert agent.leftovers(SECRET) == []
+
+    def test_what_is_left_of_a_session_that_must_be_kept_is_seen_again(
+        self, agent: MongoAgent, backend: Backend
+    ) -> None:
+        agent.add("talk", said(0), said(1))
+        agent.add("talk", said(2))
+        assert [backend.delete_some("talk", at_most=1).left for _ in range(2)] == [2, 1]
+        assert (agent.read("talk"), backend.first_page("talk", 5).items) == ([], [])
+        for _ in range(2):
+            backend.show_rest("talk")
+            assert agent.read("talk") == [said(0)]
+            assert contents(backend.first_page("talk", 5).items) == [said(0)["content"]]
+        agent.add("talk", said(3))
+        assert agent.read("talk") == [said(0), said(3)]
+
+    def test_a_session_that_was_begun_anew_since_does_not_go_back(self, agent: MongoAgent, backend: Backend) -> None:
+        agent.add("talk", said(0), said(1))
+        backend.delete_some("talk", at_most=1)
+        agent.add("talk", said(2))
+        backend.show_rest("talk")
+        assert agent.read("talk") == [said(2)]
+
+    def test_a_hold_on_a_session_that_has_expired_in_part_shows_the_rest(
+        self, agent: MongoAgent, backend: Backend
+    ) -> None:
+        agent.add("talk", said(0), said(1))
+        discover(agent.store)
+        version = in_force("Talks", days=30, store=agent.store.name)
+        backend.delete_some("talk", at_most=1)
+        record = SessionRecord.objects.get(session_id="talk")
+        UnfinishedExpiry.objects.create(record_id=record.pk, version=version)
+        make_hold(record, by=person("compliance"))
+        run = swept()
+        assert run.state == run.State.COMPLETE, (run.reason, run.exceptions)
+        assert not UnfinishedExpiry.objects.exists()
+        record.refresh_from_db()
+        assert record.erased_at is None
+        assert agent.plain("talk") == [said(0)]
+        assert contents(backend.first_page("talk", 5).items) == [said(0)["content"]]
 
     def test_items_of_an_older_sdk_are_read_replaced_and_taken_out(self, agent: MongoAgent, backend: Backend) -> None:
         agent.add("old", said(0))

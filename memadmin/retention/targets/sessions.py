@@ -350,6 +350,7 @@ def lock_begun(record: SessionRecord) -> None:
 def let_go_on(record: SessionRecord) -> None:
     """Takes the fence down of a session of which some items are gone and the rest must be kept."""
     if record.erased_at and UnfinishedExpiry.objects.filter(record_id=record.pk).delete()[0]:
+        backend_for(record.store).show_rest(record.session_id)
         SessionRecord.objects.filter(pk=record.pk).update(erased_at=None)
 
 

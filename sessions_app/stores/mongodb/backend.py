@@ -318,6 +318,19 @@ class MongoBackend(PagedBackend):
                 self._sessions.delete_one({"_id": row["_id"], **unchanged})
         return Deleted(count, left)
 
+    def show_rest(self, session_id: str) -> None:
+        """Goes back to the generation of the newest batch, unless an agent has begun another one since."""
+        wanted = {"session_id": session_id}
+        with plain_words(self.variable, changed=IN_DOUBT):
+            row = self._sessions.find_one(wanted)
+            newest = self._messages.find_one(wanted, {"generation": 1}, sort=[("generation", -1)])
+            if row is None or newest is None:
+                return
+            # What agents do changes one of the two.
+            unchanged = {name: row.get(name) for name in ("_generation", "_seq")}
+            shown = {"$set": {"_generation": newest.get("generation") or 0}}
+            self._sessions.update_one({"_id": row["_id"], **unchanged}, shown)
+
     def _delete_newest(self, session_id: str, at_most: int) -> int:
         """Whole batches, of any generation, and the end of the batch that is longer than the rest of `at_most`."""
         batches = self._messages.aggregate(
