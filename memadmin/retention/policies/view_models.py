@@ -12,6 +12,7 @@ from django.utils.timezone import now
 from memadmin.retention.models import LegalHold, PolicyVersion, RetentionPolicy
 from memadmin.retention.policies import preview as previews
 from memadmin.retention.policies.comparing import LABELS, Difference, differences, lines
+from memadmin.retention.policies.figures import bytes_of_rows, bytes_of_sessions, item_figures
 from memadmin.retention.policies.rules import SCOPE, Action, Level, Rule
 from memadmin.retention.targets.base import PlaceCount, target_named
 from memadmin.retention.targets.due_rows import DueRows
@@ -340,12 +341,23 @@ class Simulation:
     buckets: Sequence[previews.Bucket] = ()
     samples: Sequence[Sample] = ()
     rivals: Sequence[Rival] = ()
+    byte_count: int | None = None
+    """Of what would go; None if it is not known."""
+    is_estimate: bool = False
+    """Whether the bytes are known from statistics alone."""
+    is_partial: bool = False
+    """Whether figures about items are those of the oldest sessions alone."""
     is_end: bool = False
     notices: Sequence[str] = field(default_factory=list)
 
     @property
     def unit(self) -> str:
         return target_named(self.rule.target).unit
+
+    @property
+    def aged_unit(self) -> str:
+        """What the histogram counts."""
+        return "items" if self.rule.target == "items" else self.unit
 
     @property
     def current_unit(self) -> str:
@@ -413,9 +425,19 @@ def simulate(draft: PolicyVersion, rules: Sequence[Rule]) -> Simulation:
     simulation = replace(simulation, holds=holds_hit(rule, after) if counted.held else ())
     if rule.target == "items":
         # Its rows are sessions that can have such items; which of them do, only their items say.
-        return simulation
+        found = item_figures(counted, after)
+        return replace(
+            simulation,
+            buckets=found.buckets,
+            samples=[Sample(str(record.pk), at, record.get_absolute_url()) for at, record in found.samples],
+            byte_count=found.byte_count,
+            is_partial=not found.is_complete,
+        )
+    is_of_sessions = rule.target == "sessions"
     return replace(
         simulation,
+        byte_count=bytes_of_sessions(counted) if is_of_sessions else bytes_of_rows(rule, after),
+        is_estimate=is_of_sessions,
         buckets=previews.histogram(rule, after),
         samples=[sample_of(row) for row in previews.samples(rule, after)],
     )

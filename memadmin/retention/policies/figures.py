@@ -1,0 +1,141 @@
+"""Figures of the simulator that previews do not have: items by their age, sessions with the oldest, and bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import IntegerField, QuerySet, Sum
+from django.db.models.expressions import RawSQL
+
+from memadmin.retention.policies.preview import BUCKETS, DAYS_A_BUCKET, SAMPLES, Bucket, PolicyPreview
+from memadmin.retention.policies.rules import Action, Rule
+from memadmin.retention.sweep.tables import sizes_of
+from memadmin.retention.targets.base import target_named
+from memadmin.retention.targets.due_rows import DueRows, database_time
+from memadmin.retention.targets.items import decision_on, due_times, is_old, redacted
+from memadmin.runs.engine import stop_if_asked
+from sessions_app.encryption import sealing_of
+from sessions_app.encryption.purging import encrypted_or_written_at
+from sessions_app.items import StoredItem
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.sealed import sealed_backend_for
+
+MOST_LOOKED_AT = 200
+"""Sessions of which the first item is read, at each place."""
+
+MOST_READ = 25
+"""Sessions of which all items are read, at each place."""
+
+
+@dataclass
+class ItemFigures:
+    """What the oldest sessions at each place have of a rule about items. No content."""
+
+    kept: Counter[int] = field(default_factory=Counter)
+    taken: Counter[int] = field(default_factory=Counter)
+    held: Counter[int] = field(default_factory=Counter)
+    """Numbers of items by the number of their bucket."""
+    byte_count: int = 0
+    """Of the items that would go, as they are stored."""
+    samples: list[tuple[datetime, SessionRecord]] = field(default_factory=list)
+    """Sessions of which items would go, with the time of the oldest, oldest first."""
+    is_complete: bool = True
+    """Whether all sessions were read that could have such items."""
+
+    @property
+    def buckets(self) -> list[Bucket]:
+        return [
+            Bucket(
+                days=number * DAYS_A_BUCKET, kept=self.kept[number], taken=self.taken[number], held=self.held[number]
+            )
+            for number in range(BUCKETS)
+        ]
+
+
+def item_figures(counted: PolicyPreview, rules: Sequence[Rule], *, at: datetime | None = None) -> ItemFigures:
+    """Figures of a counted rule about items. Reads at most MOST_READ sessions at each place, and as many that are held.
+
+    A store that cannot change items, or does not respond, has none: the preview says so.
+    """
+    rule, due, found = counted.rule, DueRows(rules, at or database_time()), ItemFigures()
+    target = target_named(rule.target)
+    for place in counted.places:
+        if not place.rows and place.problem:
+            continue
+        for rows, goes in ((due.due(rule), found.taken), (due.held(rule), found.held)):
+            try:
+                add_place(found, goes, due, rule, target.at_place(rows, place.place))
+            except StoreUnavailable:
+                found.is_complete = False
+    found.samples = sorted(found.samples, key=lambda sample: sample[0])[:SAMPLES]
+    return found
+
+
+def add_place(found: ItemFigures, goes: Counter[int], due: DueRows, rule: Rule, rows: QuerySet[SessionRecord]) -> None:
+    read = 0
+    for number, record in enumerate(rows.select_related("store").order_by("registered_at", "pk")[: MOST_LOOKED_AT + 1]):
+        stop_if_asked()
+        if number == MOST_LOOKED_AT or read == MOST_READ:
+            found.is_complete = False
+            return
+        items, gone = items_of(due, rule, record)
+        read += bool(items)
+        times = []
+        for item in items:
+            written_at = encrypted_or_written_at(item)
+            if written_at is None or due.at is None:
+                continue
+            age = max(due.at - written_at, timedelta())
+            bucket = min(age // timedelta(days=DAYS_A_BUCKET), BUCKETS - 1)
+            (goes if item.id in gone else found.kept)[bucket] += 1
+            if item.id in gone and goes is found.taken:
+                found.byte_count += item.byte_count
+                times.append(written_at)
+        if times:
+            found.samples.append((min(times), record))
+
+
+def items_of(due: DueRows, rule: Rule, record: SessionRecord) -> tuple[list[StoredItem], set[str]]:
+    """All items of a session, and the ids of those that the rule takes; none of a session without such items."""
+    store, at = record.store, due.at
+    times = due_times(due, rule)
+    if at is None or not is_old(store, sealing_of(store), record.session_id, times, at):
+        return [], set()
+    decision = decision_on(store, record.session_id, times, at)
+    items = list(sealed_backend_for(store, opens=True).every_item(record.session_id))
+    gone = decision.goes(items)
+    return items, gone if rule.action == Action.DELETE else {item_id for item_id, _ in redacted(items, gone)}
+
+
+# --- bytes ------------------------------------------------------------------------------------------------------------
+
+MEASURED = ("memories", "proposals", "signals", "recalls", "audit_details")
+"""Targets whose rows are in the console's own tables, with all that goes with them in these rows."""
+
+
+def bytes_of_rows(rule: Rule, rules: Sequence[Rule]) -> int | None:
+    """Bytes of the rows that would go, as they are stored; None for other targets. One query, which reads no text."""
+    if rule.target not in MEASURED:
+        return None
+    rows: QuerySet[Any] = DueRows(rules).due(rule)
+    size = RawSQL(f'pg_column_size("{rows.model._meta.db_table}".*)', [], output_field=IntegerField())
+    return int(rows.aggregate(sum=Sum(size))["sum"] or 0)
+
+
+def bytes_of_sessions(counted: PolicyPreview) -> int | None:
+    """About how many bytes the items of whole sessions take: by the average of their table, from statistics.
+
+    None if a store is elsewhere, or the statistics do not say. Two queries, none of which reads a table.
+    """
+    places = {place.place: place.items for place in counted.places if place.items}
+    stores = SessionStore.objects.in_this_database().filter(name__in=places)
+    tables = {store.messages_table: places[store.name] for store in stores}
+    sizes = {size.name: size for size in sizes_of(tables)}
+    if len(tables) < len(places) or any(table not in sizes or not sizes[table].live for table in tables):
+        return None
+    return sum(int((items or 0) * sizes[table].size / sizes[table].live) for table, items in tables.items())
