@@ -218,7 +218,7 @@ class SessionTarget(RecordTarget):
                     return taken
                 raise
             taken.passed += 1
-            if not record.erased_at:
+            if not record.erased_at and not has_triggers(store):
                 noting.forget(record)
             if not record.erased_at and is_in_order:
                 taken.cursor = {**taken.cursor, **place_of(record, CLOCKS[rule.clock])}
@@ -299,7 +299,7 @@ def take_one(backend: Backend, record: SessionRecord, taken: Taken, rule: Rule, 
             refuse_changed([record])
             refuse_unseen_activity(backend, record)
             tables = delete_what_hung_on([record])
-        noted, room = noting.noted_items(record), max(at_most - taken.items, 1)
+        noted, room = 0 if is_here else noting.noted_items(record), max(at_most - taken.items, 1)
         if not is_here and not is_begun and noted > room:
             # Its fence is committed before a part of it goes, and it goes in the next chunks.
             deleted = Deleted(0, noted)
@@ -315,7 +315,8 @@ def take_one(backend: Backend, record: SessionRecord, taken: Taken, rule: Rule, 
             tables = delete_what_hung_on([record])
         if deleted.left:
             UnfinishedExpiry.objects.get_or_create(record_id=record.pk, defaults={"version_id": rule.version})
-            noting.count_off(record, deleted.count)
+            if not is_here:
+                noting.count_off(record, deleted.count)
         else:
             UnfinishedExpiry.objects.filter(record_id=record.pk).delete()
             tables = added(tables, delete_records([record]))
