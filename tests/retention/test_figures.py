@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,9 +11,11 @@ from django.utils.timezone import now
 
 from memadmin.retention.policies import figures
 from memadmin.retention.policies.figures import bytes_of_rows, bytes_of_sessions, item_figures
+from memadmin.retention.policies.lengths import Length, Unit
 from memadmin.retention.policies.preview import BUCKETS, preview
 from memadmin.retention.policies.rules import Rule
 from memadmin.retention.policies.services import rules_in_force
+from memadmin.retention.targets.base import PlaceCount
 from memories_app.models import Signal
 from sessions_app.models import SessionRecord
 from tests.agents import add_items, attach_main_store, run_sql, value_of
@@ -62,6 +65,12 @@ def test_items_are_counted_by_their_age(rule: Rule) -> None:
     assert sum(bucket.taken for bucket in found.buckets) == counted.items == 3
 
 
+def test_where_nothing_is_due_there_is_nothing_to_draw(rule: Rule) -> None:
+    rules = [replace(rule, length=Length(50, Unit.YEARS))]
+    found = item_figures(preview(rules[0], rules), rules)
+    assert (found.buckets, found.samples, found.byte_count, found.is_complete) == ([], [], 0, True)
+
+
 def test_the_sessions_with_the_oldest_are_the_samples(rule: Rule) -> None:
     found = item_figures(preview(rule, rules_in_force()), rules_in_force())
     assert [(record.session_id, (now() - at).days) for at, record in found.samples] == [("two", 400), ("one", 40)]
@@ -107,7 +116,11 @@ def test_bytes_of_sessions_are_estimated_by_their_table(agent_tables: None) -> N
     counted = preview(rule, rules_in_force())
     run_sql("ANALYZE agent_messages")
     size = value_of("SELECT pg_table_size('agent_messages')")
-    assert bytes_of_sessions(counted) == size // 2
+    assert bytes_of_sessions(counted) == (size // 2, True)
+    elsewhere = replace(counted, places=[*counted.places, PlaceCount("elsewhere", rows=1, items=5)])
+    assert bytes_of_sessions(elsewhere) == (size // 2, False)
+    assert bytes_of_sessions(replace(counted, places=elsewhere.places[1:])) == (None, False)
+    assert bytes_of_sessions(replace(counted, places=[])) == (0, True)
 
 
 class TestPage:

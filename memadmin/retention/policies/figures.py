@@ -49,6 +49,9 @@ class ItemFigures:
 
     @property
     def buckets(self) -> list[Bucket]:
+        """Empty if no item was read: there is nothing to draw."""
+        if not (self.kept or self.taken or self.held):
+            return []
         return [
             Bucket(
                 days=number * DAYS_A_BUCKET, kept=self.kept[number], taken=self.taken[number], held=self.held[number]
@@ -127,15 +130,15 @@ def bytes_of_rows(rule: Rule, rules: Sequence[Rule]) -> int | None:
     return int(rows.aggregate(sum=Sum(size))["sum"] or 0)
 
 
-def bytes_of_sessions(counted: PolicyPreview) -> int | None:
-    """About how many bytes the items of whole sessions take: by the average of their table, from statistics.
+def bytes_of_sessions(counted: PolicyPreview) -> tuple[int | None, bool]:
+    """About how many bytes the items of whole sessions take, and whether that is all of them.
 
-    None if a store is elsewhere, or the statistics do not say. Two queries, none of which reads a table.
+    By the average of their table, from statistics: None if these do not say, and without stores elsewhere. Two queries,
+    none of which reads a table.
     """
     places = {place.place: place.items for place in counted.places if place.items}
     stores = SessionStore.objects.in_this_database().filter(name__in=places)
-    tables = {store.messages_table: places[store.name] for store in stores}
-    sizes = {size.name: size for size in sizes_of(tables)}
-    if len(tables) < len(places) or any(table not in sizes or not sizes[table].live for table in tables):
-        return None
-    return sum(int((items or 0) * sizes[table].size / sizes[table].live) for table, items in tables.items())
+    tables = {store.messages_table: places[store.name] or 0 for store in stores}
+    sizes = [size for size in sizes_of(tables) if size.live]
+    known = sum(int(tables[size.name] * size.size / size.live) for size in sizes)
+    return known if sizes or not places else None, len(sizes) == len(places)

@@ -345,6 +345,8 @@ class Simulation:
     """Of what would go; None if it is not known."""
     is_estimate: bool = False
     """Whether the bytes are known from statistics alone."""
+    bytes_of: str = ""
+    """Of which part of what would go, if not of all."""
     is_partial: bool = False
     """Whether figures about items are those of the oldest sessions alone."""
     is_end: bool = False
@@ -431,13 +433,16 @@ def simulate(draft: PolicyVersion, rules: Sequence[Rule]) -> Simulation:
             buckets=found.buckets,
             samples=[Sample(str(record.pk), at, record.get_absolute_url()) for at, record in found.samples],
             byte_count=found.byte_count,
+            bytes_of="" if found.is_complete else "in the oldest sessions",
             is_partial=not found.is_complete,
         )
     is_of_sessions = rule.target == "sessions"
+    byte_count, is_all = bytes_of_sessions(counted) if is_of_sessions else (bytes_of_rows(rule, after), True)
     return replace(
         simulation,
-        byte_count=bytes_of_sessions(counted) if is_of_sessions else bytes_of_rows(rule, after),
+        byte_count=byte_count,
         is_estimate=is_of_sessions,
+        bytes_of="" if is_all else "in this database",
         buckets=previews.histogram(rule, after),
         samples=[sample_of(row) for row in previews.samples(rule, after)],
     )
