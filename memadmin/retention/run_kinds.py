@@ -29,7 +29,14 @@ class RetentionKind(RunKind):
         work.REFUSED: "The store was skipped: it was removed, or its times are in another zone than it says.",
     }
     hints: ClassVar = frozenset(
-        {KeptReason.ACTIVE, KeptReason.KEPT_WITH_TURN, KeptReason.BUSY, KeptReason.DETACHED, NOT_VACUUMED}
+        {
+            KeptReason.ACTIVE,
+            KeptReason.BUSY,
+            KeptReason.DETACHED,
+            KeptReason.KEPT_WITH_TURN,
+            KeptReason.NO_TIME,
+            NOT_VACUUMED,
+        }
     )
 
     def work(self, lease: Lease) -> None:

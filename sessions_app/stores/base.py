@@ -6,16 +6,21 @@ store does not respond in time. `docs/own-kind.md` explains how to add a kind; `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.stores.search_protocol import ItemSearch, WordIndex
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from sessions_app.models import SessionRecord
 
 PREVIEW_CHARACTERS = 160
 """Length of the first user text in a list."""
@@ -294,6 +299,9 @@ class Backend(Readable, Protocol):
     def count_each(self, session_ids: Sequence[str]) -> Mapping[str, int]:
         """Numbers of all items of these sessions, however many. Raises StoreUnavailable."""
 
+    def count_all(self, records: QuerySet[SessionRecord]) -> int:
+        """Number of all items of these sessions of the store. Raises StoreUnavailable."""
+
     def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
         """Deletes the newest items of a session, at most so many, and reports how many are left. Needs ERASE_SESSIONS.
 
@@ -314,9 +322,15 @@ class Backend(Readable, Protocol):
         Raises SessionBusy and StoreUnavailable; this call has changed nothing then, unless the sentence says so.
         """
 
-    def delete_whole(self, session_ids: Sequence[str], *, at_most: int) -> Mapping[str, int]:
+    def delete_whole(
+        self, session_ids: Sequence[str], *, at_most: int, close: Callable[[Sequence[str]], object] | None = None
+    ) -> Mapping[str, int]:
         """Deletes the first of these sessions that have together at most so many items, in one transaction as
         `delete_some` does each; returns their numbers of items. Many short sessions take a tenth of the time.
+
+        `close` is called with the ids of those that go, when their rows are locked, and does with their registry rows
+        what must be done before the items go. It can delete the rows; without it they are marked as erased. What it
+        raises is passed on, with nothing changed.
 
         Empty, and nothing was changed, if the first one has more items, an agent holds one, or the store deletes one
         at a time: then `delete_some` deletes the first. Raises StoreUnavailable.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
@@ -37,6 +38,8 @@ from sessions_app.stores.scan_search import ScanSearch
 from sessions_app.stores.search_protocol import ItemSearch, WordIndex
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from sessions_app.models import SessionStore
 
 STEPS_IN_VAIN = 20
@@ -44,6 +47,10 @@ STEPS_IN_VAIN = 20
 
 BATCH_ITEMS = 100
 """Number of items that `every_item` reads at once; with WHOLE_ITEM_BYTES it bounds the memory of a download."""
+
+
+COUNTED_AT_ONCE = 10_000
+"""Number of sessions whose items `count_all` counts at once."""
 
 
 class PagedBackend(ABC):
@@ -155,10 +162,19 @@ class PagedBackend(ABC):
     def count_each(self, session_ids: Sequence[str]) -> Mapping[str, int]:
         return {session_id: self.count(session_id, cap=UNCAPPED) for session_id in session_ids}
 
+    def count_all(self, records: QuerySet[SessionRecord]) -> int:
+        ids = records.order_by().values_list("session_id", flat=True).iterator(COUNTED_AT_ONCE)
+        count = 0
+        while batch := list(islice(ids, COUNTED_AT_ONCE)):
+            count += sum(self.count_each(batch).values())
+        return count
+
     def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
         raise UnsupportedOperation(Capability.ERASE_SESSIONS.lack)
 
-    def delete_whole(self, session_ids: Sequence[str], *, at_most: int) -> Mapping[str, int]:
+    def delete_whole(
+        self, session_ids: Sequence[str], *, at_most: int, close: Callable[[Sequence[str]], object] | None = None
+    ) -> Mapping[str, int]:
         return {}
 
     def show_rest(self, session_id: str) -> None:  # noqa: B027  most hide nothing

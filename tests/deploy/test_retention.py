@@ -80,7 +80,7 @@ def test_the_worker_sweeps_what_policies_can_be_about(agent_tables: None, in_for
         run = swept()
         details = AuditDetail.objects.filter(pk__in=AuditDetail.objects.values("pk")[:2])
         rule = PolicyVersion.objects.get(target="audit_details").rule()
-        assert AuditDetailTarget().take(rule, details) == {"audit_detail": 2}
+        assert AuditDetailTarget().expire(rule, details) == {"audit_detail": 2}
     assert run.state == Run.State.COMPLETE, run.reason
     assert {result.state for result in SweepResult.objects.all()} == {"done"}
     assert value_of("SELECT string_agg(DISTINCT session_id, ',') FROM agent_messages") == "young"

@@ -17,6 +17,7 @@ from memadmin.audit.models import AuditEvent
 from memadmin.retention.models import PolicyVersion, SweepResult, UnfinishedExpiry
 from memadmin.retention.sweep import starting
 from memadmin.retention.sweep.starting import request_sweep
+from memadmin.retention.targets import sessions
 from memadmin.retention.targets.sessions import SessionTarget
 from memadmin.runs import engine
 from memadmin.runs.engine import carry_on
@@ -174,7 +175,7 @@ def test_asked_to_stop_it_does_not_wait_for_its_counting(policy: PolicyVersion) 
     finished_once(run)
 
 
-@pytest.mark.parametrize("counting", ["count", "begin", "still_due"])
+@pytest.mark.parametrize("counting", ["count", "begin", "count_rows"])
 def test_asked_to_stop_while_it_counts_it_counts_again(
     policy: PolicyVersion, counting: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -413,6 +414,32 @@ def test_a_session_that_was_written_to_after_its_selection_stays(
     swept()
     assert on_record() == {"short:1", "young"}
     assert items_of("short:1") == 4
+
+
+def test_an_agent_that_begins_again_meanwhile_has_a_new_session(
+    policy: PolicyVersion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for the end of the chunk, which has deleted the registry row and not yet the session."""
+    upsert = (
+        "INSERT INTO agent_sessions (session_id) VALUES ('short:1')"
+        " ON CONFLICT (session_id) DO UPDATE SET updated_at = timezone('UTC', now())"
+    )
+    before = SessionRecord.objects.get(session_id="short:1").pk
+    delete = sessions.delete_what_hung_on
+    with somebody_else() as beside:
+
+        def begin_again(records: Any) -> Any:
+            monkeypatch.setattr(sessions, "delete_what_hung_on", delete)
+            wait_until_blocked(beside(lambda: run_sql(upsert)))
+            return delete(records)
+
+        monkeypatch.setattr(sessions, "delete_what_hung_on", begin_again)
+        run = swept()
+    assert run.state == Run.State.COMPLETE, (run.reason, run.exceptions)
+    assert on_record() == {"short:1", "young"}
+    again = SessionRecord.objects.get(session_id="short:1")
+    assert (again.pk != before, again.erased_at, items_of("short:1")) == (True, None, 0)
+    assert value_of("SELECT count(*) FROM agent_sessions") == 2
 
 
 def test_never_within_the_hour(policy: PolicyVersion) -> None:

@@ -11,9 +11,9 @@ from django.db.models import QuerySet
 
 from memadmin.retention.models import PolicyVersion
 from memadmin.retention.policies.services import rules_in_force
-from memadmin.retention.targets.base import target_named
+from memadmin.retention.targets.base import after, target_named
 from memadmin.retention.targets.due_rows import DueRows, database_time
-from memadmin.retention.targets.sessions import CLOCKS, after
+from memadmin.retention.targets.records import CLOCKS
 from tests.agents import run_sql
 from tests.builders import make_store
 from tests.retention.policies import in_force

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection, transaction
+from django.db.models import Value
+from django.db.models.functions import Now
 from hypothesis import HealthCheck, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -19,8 +21,9 @@ from memadmin.retention.policies.preview import preview
 from memadmin.retention.policies.resolution import resolve
 from memadmin.retention.policies.rules import Rule
 from memadmin.retention.policies.services import rules_in_force
-from memadmin.retention.sweep import starting, work
+from memadmin.retention.sweep import starting
 from memadmin.retention.sweep.starting import request_sweep, sweepable
+from memadmin.retention.targets import due_rows
 from memadmin.retention.targets.base import target_named
 from memadmin.retention.targets.due_rows import DueRows, database_time
 from memadmin.runs.engine import carry_on
@@ -262,6 +265,22 @@ def test_what_is_left_is_replayed(half_old: None) -> None:
     ]
 
 
+def test_an_item_without_a_time_stays_and_does_not_keep_the_others(agent_tables: None) -> None:
+    attach_main_store()
+    for number in range(3):
+        add_items("talk", user(f"question {number}"))
+    age("talk", timedelta(days=40))
+    run_sql("UPDATE agent_messages SET created_at = '-infinity' WHERE id = (SELECT min(id) FROM agent_messages)")
+    version = in_force("Old turns", target="items", clock="written", days=30)
+    assert preview(version.rule(), rules_in_force()).items == 2
+    run = swept()
+    assert SweepResult.objects.get(run=run).items == 2
+    assert value_of("SELECT string_agg(created_at::text, ',') FROM agent_messages") == "-infinity"
+    run = swept()
+    assert SweepResult.objects.get(run=run).left == {"no_time": 1}
+    assert run.state == Run.State.COMPLETE
+
+
 def test_item_by_item_it_would_be_refused(half_old: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Purge, "learn", lambda self, items: None)
     swept()
@@ -348,10 +367,10 @@ def test_a_clock_that_steps_while_it_runs_makes_it_take_no_more(many: None, monk
     in_force("Chats", days=50)
     quiet_for_longer("s-0")
     run = request_sweep()
-    monkeypatch.setattr(work, "database_time", lambda: database_time() + timedelta(days=365))
+    monkeypatch.setattr(due_rows, "Now", lambda: Now() + Value(timedelta(days=365)))
     assert carry_on(run).state == Run.State.COMPLETE
     assert (SessionRecord.objects.count(), SweepResult.objects.get().taken) == (9, 1)
-    monkeypatch.setattr(work, "database_time", lambda: database_time() - timedelta(days=365))
+    monkeypatch.setattr(due_rows, "Now", lambda: Now() - Value(timedelta(days=365)))
     quiet_for_longer("s-1")
     assert swept().state == Run.State.COMPLETE
     assert SessionRecord.objects.count() == 9

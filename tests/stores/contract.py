@@ -29,7 +29,7 @@ from django.db import connection
 from memadmin.audit.models import AuditEvent
 from memadmin.counting import COUNT_CAP
 from memadmin.retention.models import RetentionPolicy, SweepResult
-from memadmin.retention.targets import sessions as sweeping
+from memadmin.retention.targets import records as sweeping
 from sessions_app import registry
 from sessions_app.audit_events import RedactReason
 from sessions_app.items import Position, StoredItem
@@ -730,6 +730,11 @@ class StoreContract:
         wanted = {"three items": 3, "nobody": 0, "one item": 1}
         assert backend.count_each(list(wanted)) == wanted
         assert backend.count_each([]) == {}
+        records = SessionRecord.objects.filter(store=agent.store)
+        for session_id in wanted:
+            records.get_or_create(store=agent.store, session_id=session_id)
+        assert backend.count_all(records.filter(session_id__in=wanted)) == 4
+        assert backend.count_all(records.none()) == 0
 
     def whole_sessions_go_together_or_none(self, agent: Agent, backend: Backend) -> None:
         sizes = {"whole a": 2, "whole b": 1, "whole c": 4}
@@ -984,8 +989,10 @@ class StoreContract:
         if Capability.ITEM_TIMES not in backend.capabilities:
             # Only what is encrypted has a time here.
             self.make_old(agent, backend, "turns", said(1))
-            swept()
+            run = swept()
             assert agent.plain("turns") == [said(1)]
+            can_delete = Capability.ERASE_ITEMS in backend.capabilities
+            assert SweepResult.objects.get(run=run).left == {"no_time" if can_delete else "cannot_rewrite": 1}
             return
         agent.add("turns", user(SECRET), CALL, OUTPUT)
         agent.age("turns", timedelta(days=40))

@@ -16,6 +16,7 @@ from memadmin.counting import COUNT_CAP
 from sessions_app import registry
 from sessions_app.items import Position
 from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.services.deletion_guards import DeletionRefused
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import (
     ITEM_HEAD_BYTES,
@@ -384,6 +385,20 @@ class TestErasing:
         assert backend.delete_whole(["three", "four"], at_most=5) == {}
         marked = SessionRecord.objects.filter(session_id__in=everything, erased_at__isnull=False)
         assert set(marked.values_list("session_id", flat=True)) == {"one", "nobody", "two"}
+
+    def test_whole_sessions_stay_if_their_registry_rows_must(self, store: SessionStore, backend: Backend) -> None:
+        for session_id in ("one", "two"):
+            write(store, session_id, [said(0)])
+        records = SessionRecord.objects.filter(store=store)
+
+        def refuse(session_ids: Sequence[str]) -> None:
+            records.filter(session_id__in=session_ids).delete()
+            raise DeletionRefused
+
+        with pytest.raises(DeletionRefused):
+            backend.delete_whole(["one", "two"], at_most=5, close=refuse)
+        assert backend.count_each(["one", "two"]) == {"one": 1, "two": 1}
+        assert records.filter(erased_at=None).count() == 2
 
     def test_whole_sessions_stay_while_an_agent_holds_one(self, store: SessionStore, backend: Backend) -> None:
         for session_id in ("free", "in use"):

@@ -23,7 +23,7 @@ from memadmin.retention.policies.services import rules_in_force
 from memadmin.retention.targets.base import KeptReason, RetentionTarget, target_named
 from memadmin.retention.targets.items import needed
 from memadmin.retention.targets.memories import LAST_RECALL
-from memadmin.retention.targets.sessions import LIVE
+from memadmin.retention.targets.records import LIVE
 from memories_app.models import Memory
 from sessions_app.models import SessionRecord, Subject, SubjectAlias
 from sessions_app.stores import backend_for

@@ -12,18 +12,16 @@ from django.db.models import IntegerField, QuerySet, Sum
 from django.db.models.expressions import RawSQL
 
 from memadmin.retention.policies.preview import BUCKETS, DAYS_A_BUCKET, SAMPLES, Bucket, PolicyPreview
-from memadmin.retention.policies.rules import Action, Rule
+from memadmin.retention.policies.rules import Rule
 from memadmin.retention.sweep.tables import sizes_of
 from memadmin.retention.targets.base import target_named
 from memadmin.retention.targets.due_rows import DueRows, database_time
-from memadmin.retention.targets.items import decision_on, due_times, is_old, redacted
+from memadmin.retention.targets.item_expiry import ItemExpiry, NoTime
 from memadmin.runs.engine import stop_if_asked
-from sessions_app.encryption import sealing_of
 from sessions_app.encryption.purging import encrypted_or_written_at
 from sessions_app.items import StoredItem
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores.base import StoreUnavailable
-from sessions_app.stores.sealed import sealed_backend_for
 
 MOST_LOOKED_AT = 200
 """Sessions of which the first item is read, at each place."""
@@ -105,14 +103,18 @@ def add_place(found: ItemFigures, goes: Counter[int], due: DueRows, rule: Rule, 
 
 def items_of(due: DueRows, rule: Rule, record: SessionRecord) -> tuple[list[StoredItem], set[str]]:
     """All items of a session, and the ids of those that the rule takes; none of a session without such items."""
-    store, at = record.store, due.at
-    times = due_times(due, rule)
-    if at is None or not is_old(store, sealing_of(store), record.session_id, times, at):
+    if due.at is None:
         return [], set()
-    decision = decision_on(store, record.session_id, times, at)
-    items = list(sealed_backend_for(store, opens=True).every_item(record.session_id))
-    gone = decision.goes(items)
-    return items, gone if rule.action == Action.DELETE else {item_id for item_id, _ in redacted(items, gone)}
+    expiry = ItemExpiry(record.store, record, rule, due.rules, due.at)
+    try:
+        if not expiry.is_old():
+            return [], set()
+    except NoTime:
+        return [], set()
+    expiry.learn()
+    items = list(expiry.every_item())
+    changes = expiry.changes_of(items)
+    return items, {*changes.gone, *changes.texts}
 
 
 # --- bytes ------------------------------------------------------------------------------------------------------------

@@ -100,9 +100,14 @@ class Facts:
     """Numbers of the holds in force on it."""
 
 
+def has_minimum_for(rule: Rule, target: str) -> bool:
+    """Whether its legal minimum counts for the rows of a target: its own, and whole sessions' for their items."""
+    return rule.minimum is not None and (rule.target == target or (rule.target, target) == ("sessions", "items"))
+
+
 def matches(rule: Rule, facts: Facts) -> bool:
-    """Whether a rule is about it; one about whole sessions, only as a legal minimum, about their items, too."""
-    if rule.target != facts.target and not (rule.minimum and (rule.target, facts.target) == ("sessions", "items")):
+    """Whether a rule is about it, if only by its legal minimum."""
+    if rule.target != facts.target and not has_minimum_for(rule, facts.target):
         return False
     if rule.action in OF_APPROVED and facts.scope.get("status") != "approved":
         return False

@@ -30,15 +30,17 @@ def finish_result(lease: Lease, result: SweepResult) -> None:
     if rule is not None:
         target = target_named(rule.target)
         with stoppable():
-            backlog, oldest = target.still_due(due, rule, result.place)
-            # A number that is not known is not a backlog: it would be counted again and again.
-            found = {
-                "backlog": backlog or 0,
-                "behind_since": rule.length.after(oldest) if backlog and oldest and rule.length else None,
-                "forecast": target.still_due(DueRows(due.rules, at + UNTIL_NEXT), rule, result.place)[0],
-                "held": target.at_place(due.held(rule), result.place).count(),
-                "live": target.at_place(due.live(rule), result.place).count(),
-            }
+            still = target.count_rows(due, rule, result.place)
+            later = target.count_rows(DueRows(due.rules, at + UNTIL_NEXT), rule, result.place)
+        # A number that is not known is not a backlog: it would be counted again and again.
+        backlog = still.rows if still.is_complete else 0
+        found = {
+            "backlog": backlog,
+            "behind_since": rule.length.after(still.oldest) if backlog and still.oldest and rule.length else None,
+            "forecast": later.rows if later.is_complete else None,
+            "held": still.held,
+            "live": still.live,
+        }
     with lease.chunk() as run:
         SweepResult.objects.filter(pk=result.pk).update(**found)
         kept = SweepResult.objects.filter(run=run).aggregate(held=Sum("held"), live=Sum("live"))

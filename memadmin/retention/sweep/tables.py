@@ -10,8 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
-from memadmin.retention.policies.rules import Action, Rule
-from memadmin.retention.targets.base import Taken, all_targets
+from memadmin.retention.targets.base import all_targets
 from memories_app.models import Distillation, Evidence, RecalledMemory
 from sessions_app.models import SessionFinding, SessionStore
 from sessions_app.stores.sqlalchemy.postgres import table_identifier
@@ -131,19 +130,3 @@ def rows_of(query: str, tables: Collection[str]) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(query, {"names": list(tables), "quoted": quoted})
         return list(cursor.fetchall())
-
-
-def agents_rows(rule: Rule, place: str, taken: Taken) -> dict[str, int]:
-    """Rows that a chunk deleted or changed in the agents' tables, by table; empty for other kinds of stores.
-
-    One query if it took anything of sessions.
-    """
-    if not place or not (taken.taken or taken.items):
-        return {}
-    store = SessionStore.objects.in_this_database().filter(name=place).first()
-    if store is None:
-        return {}
-    found = {store.messages_table: taken.items}
-    if rule.target == "sessions" and rule.action == Action.DELETE:
-        found[store.sessions_table] = taken.taken
-    return {table: count for table, count in found.items() if count}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from django.db.models import F
+from collections import Counter
+from uuid import UUID
+
 from django.db.models.functions import Now
 
 from memadmin import audit
@@ -13,9 +15,8 @@ from memadmin.retention.policies.rules import Rule
 from memadmin.retention.sweep.ending import finish_result, vacuum_after
 from memadmin.retention.sweep.pressure import TooManyDeadRows, clear_dead_rows, wait_for_database
 from memadmin.retention.sweep.starting import COUNTING, expected_rows, instant_of, is_too_much, start
-from memadmin.retention.sweep.tables import agents_rows
-from memadmin.retention.targets.base import CannotSweep, Taken, target_named
-from memadmin.retention.targets.due_rows import DueRows, database_time
+from memadmin.retention.targets.base import CannotSweep, SweepChunk, target_named
+from memadmin.retention.targets.due_rows import DueRows
 from memadmin.runs.engine import Lease, NeedsDecision, stoppable
 from memadmin.runs.models import Run
 from sessions_app.stores.base import StoreUnavailable
@@ -50,20 +51,18 @@ def work(lease: Lease) -> None:
 
 def sweep(lease: Lease, result: SweepResult) -> None:
     """Takes what is due under one version at one place. A store that does not respond is skipped, and named."""
-    rule = result.version.rule()
-    target = target_named(rule.target)
+    rules = {result.version_id: result.version.rule()}
     ask_if_too_much(lease, result)
     try:
         if result.started_at is None:
             prepare(lease, result)
         while True:
             try:
-                target.take_all(lease, lambda run, at_most: take_chunk(lease, run, result, rule, at_most), result)
+                lease.in_chunks(lambda run, at_most: work_on_chunk(lease, run, result, rules, at_most))
                 return
             except TooManyDeadRows as found:
                 clear_dead_rows(lease, found.table)
     except TooMuch:
-        result.refresh_from_db()
         ask(lease, result, f"has taken {result.taken:,} rows", result.previewed or expected_rows(result) or 0)
     except CannotSweep as problem:
         skip(lease, result, str(problem), code=REFUSED)
@@ -80,57 +79,48 @@ def prepare(lease: Lease, result: SweepResult) -> None:
         SweepResult.objects.filter(pk=result.pk).update(started_at=Now(), state=State.RUNNING)
 
 
-def take_chunk(lease: Lease, run: Run, result: SweepResult, rule: Rule, at_most: int) -> int:
-    """One chunk: in its transaction no hold can be placed, and the policies are those in force now."""
-    result.refresh_from_db(from_queryset=SweepResult.objects.select_for_update())
-    if result.state in SweepResult.FINISHED:
-        return 0
-    target = target_named(rule.target)
-    # The earlier of both: the database's clock may have stepped back.
-    due = DueRows.now(min(instant_of(lease), database_time()))
-    if due.rule_of(rule.version) is None and not target.has_begun(rule, result.place):
-        close(result, State.SKIPPED, POLICY_CHANGED)
-        return 0
+def work_on_chunk(lease: Lease, run: Run, result: SweepResult, rules: dict[UUID, Rule], at_most: int) -> int:
+    """One chunk: in its transaction no hold can be placed, and the policies are those in force now.
+
+    `result` is as the last chunk saved it: the run, whose row is locked, has one process. `rules` are those known, by
+    version.
+    """
+    rule = rules[result.version_id]
     wait_for_database(run.cursor)
     refuse_too_much(result)
     keep_holds_out()
-    taken = target.take_some(due, rule, result, at_most=at_most)
-    for table, count in agents_rows(rule, result.place, taken).items():
-        taken.tables[table] = taken.tables.get(table, 0) + count
-    save(result, taken)
-    for code, count in taken.left.items():
+    due = DueRows.of_chunk(instant_of(lease), rules)
+    is_in_force = due.rule_of(rule.version) is not None
+    target = target_named(rule.target)
+    if not is_in_force and not target.has_begun(rule, result.place):
+        close(result, State.SKIPPED, POLICY_CHANGED)
+        return 0
+    chunk = target.expire_chunk(due, rule, result, at_most=at_most)
+    save(result, chunk)
+    for code, count in chunk.left.items():
         run.add_exception(code, result.place, count)
-    run.count(items=taken.items)
-    if taken.taken or taken.items:
+    run.count(items=chunk.items)
+    if chunk.taken or chunk.items:
         audit.record(
             audit_events.ROWS_EXPIRED,
             target=result.version,
-            shown=taken.shown,
-            counters={"rows": taken.taken, "items": taken.items, "held": taken.held},
+            shown=chunk.shown,
+            counters={"rows": chunk.taken, "items": chunk.items, "held": chunk.held},
         )
-    if not taken.passed:
-        in_force = due.rule_of(rule.version) is not None
-        close(result, State.DONE if in_force else State.SKIPPED, "" if in_force else POLICY_CHANGED)
-    return taken.passed
+    if not chunk.passed:
+        close(result, State.DONE if is_in_force else State.SKIPPED, "" if is_in_force else POLICY_CHANGED)
+    return chunk.passed
 
 
-def save(result: SweepResult, taken: Taken) -> None:
+def save(result: SweepResult, chunk: SweepChunk) -> None:
     """Adds the counts of a chunk to its result, in the chunk's transaction."""
-    tables, left = {**result.tables}, {**result.left}
-    for table, count in taken.tables.items():
-        tables[table] = tables.get(table, 0) + count
-    for code, count in taken.left.items():
-        left[code] = left.get(code, 0) + count
-    columns = {
-        "taken": F("taken") + taken.taken,
-        "items": F("items") + taken.items,
-        "held": F("held") + taken.held,
-        "tables": tables,
-        "left": left,
-        "cursor": taken.cursor or result.cursor,
-        "state": State.RUNNING,
-    }
-    SweepResult.objects.filter(pk=result.pk).update(**columns)
+    result.taken += chunk.taken
+    result.items += chunk.items
+    result.held += chunk.held
+    result.tables = Counter(result.tables) + chunk.tables
+    result.left = Counter(result.left) + chunk.left
+    result.cursor = chunk.cursor or result.cursor
+    result.save(update_fields=("taken", "items", "held", "tables", "left", "cursor"))
 
 
 def close(result: SweepResult, state: str, reason: str = "") -> None:

@@ -23,6 +23,7 @@ class AuditDetailTarget(RowTarget):
     actions = (Action.DELETE,)
     clocks: ClassVar = {"created": "time of the event"}
     conditions: ClassVar = {}  # type: ignore[misc]
+    subject = ""
     remarks = "Reasons and values beside the log. The events themselves stay, and prove what happened."
 
     def rows(self) -> QuerySet[AuditDetail]:
@@ -38,9 +39,6 @@ class AuditDetailTarget(RowTarget):
     def facts(self, row: Any, holds: Sequence[int] = ()) -> Facts:
         return Facts(target=self.name, scope={}, clocks={"created": row.event.at}, holds=holds)
 
-    def subject_count(self) -> dict[str, Any]:
-        return {}
-
-    def take(self, rule: Rule, rows: QuerySet[Any]) -> dict[str, int]:
+    def expire(self, rule: Rule, rows: QuerySet[Any]) -> dict[str, int]:
         keys = list(rows.values_list("pk", flat=True))
         return {"audit_detail": erase_details_of(keys, reason=ErasureReason.NOT_NEEDED)} if keys else {}

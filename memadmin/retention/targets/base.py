@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django.db.models import BooleanField, Count, Exists, Expression, F, Func, Min, OuterRef, Q, QuerySet
+from django.db.models import BooleanField, Exists, Expression, F, Func, OuterRef, Q, QuerySet
 
 from memadmin.retention.policies.rules import Action, Facts, Rule
-from sessions_app.models import SessionRecord, SubjectAlias
+from sessions_app.models import SessionRecord, Subject, SubjectAlias
 
 if TYPE_CHECKING:
     from memadmin.retention.models import SweepResult
     from memadmin.retention.targets.due_rows import DueRows
-    from memadmin.runs.engine import Lease
 
 
 @dataclass
-class Taken:
-    """Result of one chunk. 0 `passed` means that nothing is left to do at this place."""
+class SweepChunk:
+    """What one chunk of a sweep did. 0 `passed` means that nothing is left to do at this place."""
 
     passed: int = 0
     """Rows that the chunk is done with, however."""
     taken: int = 0
     items: int = 0
     held: int = 0
-    left: dict[str, int] = field(default_factory=dict)
+    left: Counter[str] = field(default_factory=Counter)
     """Rows that stay for now, by the code of the reason; see `KeptReason`."""
-    tables: dict[str, int] = field(default_factory=dict)
+    tables: Counter[str] = field(default_factory=Counter)
     """Rows deleted or changed, by table."""
     cursor: dict[str, Any] = field(default_factory=dict)
     shown: list[Any] = field(default_factory=list)
     """Ids of session records, for the event."""
-
-    def leave(self, code: str, count: int = 1) -> None:
-        """Counts rows that stay for now."""
-        self.left[code] = self.left.get(code, 0) + count
-
-
-def added(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
-    """Sums by name."""
-    return {name: counts.get(name, 0) + more.get(name, 0) for name in {**counts, **more}}
 
 
 def tables_of(deleted: Mapping[str, int]) -> dict[str, int]:
@@ -64,6 +55,7 @@ class KeptReason:
     DETACHED = "detached"
     FILE_KEPT = "file_kept"
     KEPT_WITH_TURN = "kept_with_turn"
+    NO_TIME = "no_time"
     UNREADABLE = "unreadable"
 
     SENTENCES: ClassVar[Mapping[str, str]] = {
@@ -74,6 +66,7 @@ class KeptReason:
         DETACHED: "The store is not attached any more. Attach it again, or delete it.",
         FILE_KEPT: "The file could not be deleted. The next run tries again.",
         KEPT_WITH_TURN: "Expired items stay with their turn, or with the other half of a tool call.",
+        NO_TIME: "The items at the beginning of the session have no time, so it is not known which are old.",
         UNREADABLE: "Sessions that the store could not read.",
     }
 
@@ -152,8 +145,8 @@ class RetentionTarget:
     """For each field of a scope that applies to it: condition of the rows that a value of the field is about."""
     choices: ClassVar[Mapping[str, Sequence[tuple[str, str]]]] = {}
     """Values of `kind` and `status`, with their labels."""
-    minimums_of: ClassVar[Sequence[str]] = ()
-    """Other targets whose legal minimums count here, too: they have the same rows, and this one is a part of them."""
+    subject: ClassVar[str] = "subject"
+    """The way from a row to its subject; empty if it has none."""
     remarks: ClassVar[str] = ""
     """What a reader of a policy about it should know; a sentence."""
 
@@ -201,13 +194,11 @@ class RetentionTarget:
 
     def count(self, due: DueRows, rule: Rule, place: str) -> PlaceCount:
         """What is due at a place. Never raises for a store that does not respond: it is the `problem`."""
-        raise NotImplementedError
+        return self.count_rows(due, rule, place)
 
-    def still_due(self, due: DueRows, rule: Rule, place: str) -> tuple[int | None, datetime | None]:
-        """Number of rows at a place that are due, and the clock of the oldest; None if they were not all counted."""
-        rows = self.at_place(due.due(rule), place).annotate(clock_at=self.clock(rule.clock))
-        found = rows.aggregate(count=Count("pk"), oldest=Min("clock_at"))
-        return found["count"], found["oldest"]
+    def count_rows(self, due: DueRows, rule: Rule, place: str) -> PlaceCount:
+        """The same without what its rows contain."""
+        return due.count(rule, place)
 
     # --- the sweep ----------------------------------------------------------------------------------------------------
 
@@ -218,21 +209,22 @@ class RetentionTarget:
         """Whether there are rows that are gone in part, and must be finished whatever the policy says by now."""
         return False
 
-    def take_some(self, due: DueRows, rule: Rule, result: SweepResult, *, at_most: int) -> Taken:
-        """Takes at most so many rows beyond the result's cursor, in the caller's transaction.
+    def expire_chunk(self, due: DueRows, rule: Rule, result: SweepResult, *, at_most: int) -> SweepChunk:
+        """Carries the rule out on at most so many rows beyond the result's cursor, in the caller's transaction.
 
         No hold can be placed before that ends. Raises StoreUnavailable with nothing changed.
         """
         raise NotImplementedError
 
-    def take_all(self, lease: Lease, take: Callable[..., int], result: SweepResult) -> None:
-        """Calls `take` in chunks until it returns 0."""
-        lease.in_chunks(take)
+
+def subject_kind_q(kind: str, subject: str = "subject") -> Q:
+    """Condition of rows whose subject has this kind of id as its first; `subject` is the way to it."""
+    return Q(Exists(SubjectAlias.objects.filter(subject=OuterRef(subject), is_primary=True, kind=kind)))
 
 
-def subject_kind_q(value: str) -> Q:
-    """Rows whose subject has this kind of id as its first."""
-    return Q(Exists(SubjectAlias.objects.filter(subject=OuterRef("subject"), is_primary=True, kind=value)))
+def first_kind(subject: Subject | None) -> str:
+    """The kind of the first id of a subject, as `subject_kind_q` finds it. One query, unless its aliases are loaded."""
+    return next((alias.kind for alias in subject.aliases.all() if alias.is_primary), "") if subject else ""
 
 
 def of_record(**condition: Any) -> Callable[[Any], Q]:
@@ -243,6 +235,17 @@ def of_record(**condition: Any) -> Callable[[Any], Q]:
         return Q(Exists(SessionRecord.objects.filter(pk=OuterRef("record_id"), **{column: wrap(value)})))
 
     return q
+
+
+def place_of(row: Any, column: str) -> dict[str, Any]:
+    """Cursor behind a row in the order of a column and the key. Contains no personal data."""
+    return {"at": getattr(row, column).isoformat(), "id": str(row.pk)}
+
+
+def after(column: str, cursor: Mapping[str, Any]) -> Q:
+    """Condition of rows beyond a cursor; the first part is what an index can find."""
+    beyond = Q(**{f"{column}__gt": cursor["at"]}) | Q(pk__gt=cursor["id"])
+    return Q(**{f"{column}__gte": cursor["at"]}) & beyond
 
 
 _targets: dict[str, RetentionTarget] = {}

@@ -9,16 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from django.db import connection
-from django.db.models import DateTimeField, Expression, Func, Q, QuerySet, Value
+from django.db.models import Count, DateTimeField, Exists, Expression, Func, Max, Min, Q, QuerySet, Value
 from django.db.models.functions import Now
 from django.db.models.lookups import Exact, LessThan, LessThanOrEqual
 
-from memadmin.retention.models import LegalHold, PolicyVersion
+from memadmin.retention.models import LegalHold, PolicyVersion, UnfinishedExpiry
 from memadmin.retention.policies.lengths import Length
-from memadmin.retention.policies.rules import Action, Rule
-from memadmin.retention.targets.base import ALWAYS, RetentionTarget, target_named
+from memadmin.retention.policies.rules import Action, Rule, has_minimum_for
+from memadmin.retention.targets.base import ALWAYS, PlaceCount, RetentionTarget, target_named
 
 NEVER = ~ALWAYS
 
@@ -66,11 +67,42 @@ class DueRows:
 
     rules: Sequence[Rule]
     at: datetime | None = None
+    has_holds: bool | None = None
+    """Whether any hold is in force; None: each query asks for it."""
+    is_any_begun: bool = True
+    """Whether some session was deleted in part, under whatever version."""
 
     @classmethod
     def now(cls, at: datetime | None = None) -> DueRows:
         """By the policies in force now, at an instant or at the database's time. One query."""
         return cls([version.rule() for version in PolicyVersion.objects.in_force()], at)
+
+    @classmethod
+    def of_chunk(cls, at: datetime, known: dict[UUID, Rule]) -> DueRows:
+        """By the policies and holds of now, at an instant, or at the database's time if its clock has stepped back
+        behind that. For a transaction in which no further hold can be placed.
+
+        `known` are rules by version, which never change; those that it lacks are added. One query, if it lacks none.
+        """
+        versions = list(
+            PolicyVersion.objects.in_force()
+            .order_by()
+            .values_list(
+                "pk",
+                Now(),
+                Exists(LegalHold.objects.filter(released_at__isnull=True)),
+                Exists(UnfinishedExpiry.objects.all()),
+            )
+        )
+        if missing := {key for key, *_ in versions} - set(known):
+            new = PolicyVersion.objects.filter(pk__in=missing).select_related("policy")
+            known.update({version.pk: version.rule() for version in new})
+        return cls(
+            [known[key] for key, *_ in versions],
+            min([at, *(read_at for _, read_at, *_ in versions)]),
+            any(has_holds for *_, has_holds, _ in versions),
+            all(is_any_begun for *_, is_any_begun in versions),
+        )
 
     @property
     def instant(self) -> Expression | Value:
@@ -84,23 +116,33 @@ class DueRows:
         """Rows that the rule takes: due under it, of no stronger rule, past every legal minimum, neither held nor
         in use. One query, for whether there is any hold: without one none is looked for.
         """
-        target = target_named(rule.target)
         rows = self.decided(rule)
-        if LegalHold.objects.in_force().exists():
-            rows = rows.exclude(target.held())
-        live = target.live(self.instant)
-        return rows if live is None else rows.exclude(live)
+        for kept in (self._held(rule), self._live(rule)):
+            rows = rows if kept is None else rows.exclude(kept)
+        return rows
 
     def held(self, rule: Rule) -> QuerySet[Any]:
         """Rows that it would take, and that a hold keeps. One query, for whether there is any hold."""
-        rows = self.decided(rule)
-        return rows.filter(target_named(rule.target).held()) if LegalHold.objects.in_force().exists() else rows.none()
+        held = self._held(rule)
+        return self.decided(rule).none() if held is None else self.decided(rule).filter(held)
 
-    def live(self, rule: Rule) -> QuerySet[Any]:
-        """Rows that it would take, and that are in use."""
-        live = target_named(rule.target).live(self.instant)
-        rows = self.decided(rule)
-        return rows.none() if live is None else rows.filter(live)
+    def count(self, rule: Rule, place: str) -> PlaceCount:
+        """Numbers of the rows at a place that the rule takes, that holds keep, and that are in use. Two queries."""
+        target = target_named(rule.target)
+        clock, taken = target.clock(rule.clock), ALWAYS
+        counts: dict[str, Any] = {}
+        for name, kept in (("held", self._held(rule)), ("live", self._live(rule))):
+            if kept is not None:
+                counts[name] = Count("pk", filter=kept)
+                taken &= ~kept
+        counts |= {
+            "rows": Count("pk", filter=taken),
+            "oldest": Min(clock, filter=taken),
+            "newest": Max(clock, filter=taken),
+        }
+        if target.subject:
+            counts["subjects"] = Count(target.subject, distinct=True, filter=taken)
+        return PlaceCount(place, **target.at_place(self.decided(rule), place).aggregate(**counts))
 
     def decided(self, rule: Rule) -> QuerySet[Any]:
         """Rows that are due under this rule and under no other, whether held, in use or not."""
@@ -113,12 +155,20 @@ class DueRows:
                 continue
             if other.target == rule.target and other.decides:
                 condition &= ~target.scope_q(other) | self._is_stronger(target, rule, other)
-            if other.minimum and other.target in (rule.target, *target.minimums_of):
+            if other.minimum and has_minimum_for(other, rule.target):
                 minimum = self._is_over(target_named(other.target), other, other.minimum)
                 condition &= ~target.scope_q(other) | minimum
         if rule.minimum:
             condition &= self._is_over(target, rule, rule.minimum)
         return target.rows().filter(condition)
+
+    def _held(self, rule: Rule) -> Q | None:
+        """Condition of the rows that a hold keeps; None if there is no hold."""
+        has_holds = LegalHold.objects.in_force().exists() if self.has_holds is None else self.has_holds
+        return target_named(rule.target).held() if has_holds else None
+
+    def _live(self, rule: Rule) -> Q | None:
+        return target_named(rule.target).live(self.instant)
 
     def _is_over(self, target: RetentionTarget, rule: Rule, length: Length) -> Q:
         """Whether the length has ended, from the rule's clock on."""

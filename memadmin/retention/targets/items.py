@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from time import monotonic
@@ -10,32 +10,19 @@ from typing import ClassVar
 
 from django.db.models import F
 
-from memadmin import audit
-from memadmin.retention import audit_events
 from memadmin.retention.models import SweepResult
 from memadmin.retention.policies.rules import Action, Facts, Rule
-from memadmin.retention.targets.after_sessions import delete_what_hung_on_items
-from memadmin.retention.targets.base import KeptReason, PlaceCount, Taken, added, register
+from memadmin.retention.targets.base import KeptReason, PlaceCount, SweepChunk, after, place_of, register
 from memadmin.retention.targets.due_rows import DueRows, database_time
-from memadmin.retention.targets.sessions import (
-    RecordTarget,
-    StillActive,
-    after,
-    place_of,
-    refuse_unseen_activity,
-    store_named,
-)
+from memadmin.retention.targets.item_expiry import ItemExpiry, NoTime
+from memadmin.retention.targets.records import RecordTarget, agents_tables, refuse_unseen_activity, store_named
+from memadmin.retention.targets.registry_rows import StillActive
 from memadmin.runs.engine import CHUNK_SECONDS, stop_if_asked
-from sessions_app.encryption import Sealing, sealing_of
-from sessions_app.encryption.purging import Purge, encrypted_or_written_at
-from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.redaction.items import NestedTooDeep, without_all_text
-from sessions_app.services.deletion_guards import DeletionRefused, check_deletion, refusals_explained
+from sessions_app.services.deletion_guards import DeletionRefused
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, SessionBusy, SessionUnreadable, StoreUnavailable
-from sessions_app.stores.rewriting import CannotRewrite, Changes, Rewriter, rewriter_for
-from sessions_app.stores.sealed import sealed_backend_for
+from sessions_app.stores.rewriting import CannotRewrite, rewriter_for
 
 SESSIONS_AT_ONCE = 100
 """Sessions of one chunk, at most. Of most of them only the first item is read."""
@@ -49,7 +36,6 @@ class ItemTarget(RecordTarget):
     name = "items"
     title = "Items of sessions"
     actions = (Action.DELETE, Action.REDACT)
-    minimums_of = ("sessions",)
     clocks: ClassVar = {"written": "time of writing"}
     remarks = (
         "Whole turns go, and no output without its call; of encrypted items the time of the token counts, which needs"
@@ -80,7 +66,7 @@ class ItemTarget(RecordTarget):
                 if number == MOST_COUNTED:
                     problem = f"Only the oldest {MOST_COUNTED} sessions were read. A run takes more."
                     break
-                if count := count_due(store, record.session_id, rule, due_times(due, rule), at):
+                if count := count_due(store, record, rule, due, at):
                     sessions, items = sessions + 1, items + count
                     subjects.add(record.subject_id)
                     oldest = oldest or record.registered_at
@@ -90,185 +76,71 @@ class ItemTarget(RecordTarget):
             problem = KeptReason.SENTENCES[KeptReason.CANNOT_REWRITE]
         except StoreUnavailable:
             problem = "The store does not respond: a run skips it."
-        return PlaceCount(
-            place,
+        return replace(
+            due.count(rule, place),
             rows=sessions,
             items=items,
-            held=self.at_place(due.held(rule), place).count(),
-            live=self.at_place(due.live(rule), place).count(),
             subjects=len(subjects - {None}),
             oldest=oldest,
+            newest=None,
             problem=problem,
             is_complete=is_complete,
         )
 
-    def still_due(self, due: DueRows, rule: Rule, place: str) -> tuple[int | None, datetime | None]:
-        """The sessions of which items are due; the others are only old."""
-        counted = self.count(due, rule, place)
-        return (counted.rows if counted.is_complete else None), counted.oldest
+    def count_rows(self, due: DueRows, rule: Rule, place: str) -> PlaceCount:
+        """The sessions of which items are due: the others that the query finds are only old."""
+        return self.count(due, rule, place)
 
-    def take_some(self, due: DueRows, rule: Rule, result: SweepResult, *, at_most: int) -> Taken:
+    def expire_chunk(self, due: DueRows, rule: Rule, result: SweepResult, *, at_most: int) -> SweepChunk:
         store = store_named(result.place)
-        taken = Taken(cursor=result.cursor)
+        rows = self.at_place(due.due(rule), store.name)
+        chunk = SweepChunk(cursor=result.cursor)
         try:
             rewriter = rewriter_for(store, needed(rule))
         except CannotRewrite:
-            count = self.at_place(due.due(rule), result.place).count()
-            taken.left = {KeptReason.CANNOT_REWRITE: count} if count else {}
-            return taken
-        rows = self.at_place(due.due(rule), result.place)
+            if count := rows.count():
+                chunk.left[KeptReason.CANNOT_REWRITE] = count
+            return chunk
         if "at" in result.cursor:
             rows = rows.filter(after("registered_at", result.cursor))
-        at, times = due.at or database_time(), due_times(due, rule)
-        until = monotonic() + CHUNK_SECONDS
-        for record in rows.order_by("registered_at", "pk")[:SESSIONS_AT_ONCE]:
+        at, until = due.at or database_time(), monotonic() + CHUNK_SECONDS
+        for record in rows.select_related("store").order_by("registered_at", "pk")[:SESSIONS_AT_ONCE]:
+            expiry = ItemExpiry(store, record, rule, due.rules, at)
             try:
-                is_new = result.cursor.get("within") != str(record.pk)
-                is_done = take_from(store, rewriter, record, rule, times, at, taken, is_new=is_new)
+                if expiry.is_old():
+                    if result.cursor.get("within") != str(record.pk):
+                        # What the run itself has changed would look like an agent's writing.
+                        refuse_unseen_activity(backend_for(store), record)
+                    if not expiry.expire(rewriter, chunk):
+                        chunk.cursor = {**chunk.cursor, "within": str(record.pk)}
+                        break
+            except NoTime:
+                chunk.left[KeptReason.NO_TIME] += 1
             except DeletionRefused:
-                taken.held += 1
+                chunk.held += 1
             except StillActive:
-                taken.leave(KeptReason.ACTIVE)
+                chunk.left[KeptReason.ACTIVE] += 1
             except (SessionBusy, SessionUnreadable) as problem:
-                taken.leave(KeptReason.BUSY if isinstance(problem, SessionBusy) else KeptReason.UNREADABLE)
+                chunk.left[KeptReason.BUSY if isinstance(problem, SessionBusy) else KeptReason.UNREADABLE] += 1
             except StoreUnavailable:
-                if taken.passed:
-                    return taken
+                if chunk.passed:
+                    break
                 raise
-            else:
-                if not is_done:
-                    taken.cursor = {**taken.cursor, "within": str(record.pk)}
-                    return taken
-            taken.passed += 1
-            taken.cursor = place_of(record, "registered_at")
+            chunk.passed += 1
+            chunk.cursor = place_of(record, "registered_at")
             if monotonic() > until:
                 break
-        return taken
-
-
-class DueTimes:
-    """The instant at which an item is due: its own time, the length, and every legal minimum."""
-
-    def __init__(self, rule: Rule, minimums: Sequence[Rule]) -> None:
-        self.rule, self.minimums = rule, minimums
-
-    def __call__(self, item: StoredItem) -> datetime | None:
-        written_at = encrypted_or_written_at(item)
-        if written_at is None or self.rule.length is None:
-            return None
-        ends = [rule.minimum.after(written_at) for rule in self.minimums if rule.minimum]
-        return max([self.rule.length.after(written_at), *ends])
-
-
-def due_times(due: DueRows, rule: Rule) -> DueTimes:
-    """Times of items under a rule. A minimum counts for every session, which keeps rather too much than too little."""
-    return DueTimes(rule, [other for other in due.rules if other.target == rule.target and other.minimum])
+        chunk.tables.update(agents_tables(store, items=chunk.items))
+        return chunk
 
 
 def needed(rule: Rule) -> Capability:
     return Capability.REPLACE_ITEMS if rule.action == Action.REDACT else Capability.ERASE_ITEMS
 
 
-def is_old(store: SessionStore, sealing: Sealing, session_id: str, times: DueTimes, at: datetime) -> bool:
-    """Whether the first item of a session is due: if not, no other is. One short query."""
-    items = backend_for(store).first_page(session_id, 1).items
-    examined = sealing.of_session(session_id).examined_now(items)
-    return any((moment := times(item)) is not None and moment <= at for item in examined)
-
-
-def decision_on(store: SessionStore, session_id: str, times: DueTimes, at: datetime) -> Purge:
-    """What goes of a session, decided on all of its items."""
-    decision = Purge(at, time_of=times)
-    decision.learn(sealed_backend_for(store, opens=True).every_item(session_id))
-    return decision
-
-
-def count_due(store: SessionStore, session_id: str, rule: Rule, times: DueTimes, at: datetime) -> int:
-    """Number of items of a session that would go, or lose their text if they have any."""
-    if not is_old(store, sealing_of(store), session_id, times, at):
+def count_due(store: SessionStore, record: SessionRecord, rule: Rule, due: DueRows, at: datetime) -> int:
+    """Number of items of a session that would go; 0 where their times are not known."""
+    try:
+        return ItemExpiry(store, record, rule, due.rules, at).count()
+    except NoTime:
         return 0
-    decision = decision_on(store, session_id, times, at)
-    items = list(sealed_backend_for(store, opens=True).every_item(session_id))
-    gone = decision.goes(items)
-    return len(gone) if rule.action == Action.DELETE else sum(1 for _ in redacted(items, gone))
-
-
-def take_from(
-    store: SessionStore,
-    rewriter: Rewriter,
-    record: SessionRecord,
-    rule: Rule,
-    times: DueTimes,
-    at: datetime,
-    taken: Taken,
-    *,
-    is_new: bool,
-) -> bool:
-    """Deletes or redacts items of one session; true if no more is due.
-
-    Raises DeletionRefused, StillActive and StoreUnavailable. `is_new`: this run has changed nothing in it yet.
-    """
-    sealing = sealing_of(store)
-    if not is_old(store, sealing, record.session_id, times, at):
-        return True
-    if is_new:
-        # What the run itself has changed would look like an agent's writing.
-        refuse_unseen_activity(backend_for(store), record)
-    seals = sealing.of_session(record.session_id)
-    began = monotonic()
-    decision = decision_on(store, record.session_id, times, at)
-    # All of a session is read for each chunk: a chunk of a long one deletes for as long as it took to read.
-    until = monotonic() + max(monotonic() - began, CHUNK_SECONDS)
-    changed: list[Changes] = []
-    tables: list[dict[str, int]] = []
-    here = 0
-
-    def decide(items: Sequence[StoredItem]) -> Changes:
-        # May be called again with the same items, after a conflict with an agent.
-        decision.kept_expired = kept_before
-        gone = decision.goes(seals.examined(items, at=at, opens=True))
-        changes = Changes(gone=gone) if rule.action == Action.DELETE else Changes(texts=dict(redacted(items, gone)))
-        changed[:] = [changes]
-        return changes
-
-    def before_writing(changes: Changes) -> None:
-        check_deletion(records=[record.pk])
-        with refusals_explained():
-            tables.append(delete_what_hung_on_items(record, {*changes.gone, *changes.texts}))
-        audit.record(
-            audit_events.ITEMS_EXPIRED,
-            target=record,
-            subject=record.subject_id,
-            counters={"items": len(changes.gone) + len(changes.texts)},
-        )
-        SessionRecord.objects.filter(pk=record.pk).inspect_again()
-
-    place: Position | None = None
-    while True:
-        kept_before = decision.kept_expired
-        tables.clear()
-        place = rewriter.change_items(record.session_id, place, decide=decide, before_writing=before_writing)
-        count = sum(len(each.gone) + len(each.texts) for each in changed)
-        taken.items, taken.passed, here = taken.items + count, taken.passed + count, here + count
-        for each in tables[-1:]:
-            taken.tables = added(taken.tables, each)
-        if place is None or monotonic() > until:
-            break
-    if place is None and decision.kept_expired:
-        taken.leave(KeptReason.KEPT_WITH_TURN, decision.kept_expired)
-    if here:
-        taken.shown.append(record.pk)
-        taken.taken += place is None
-    return place is None
-
-
-def redacted(items: Sequence[StoredItem], wanted: set[str]) -> Iterator[tuple[str, str]]:
-    """New texts of the items that have any text left."""
-    for item in items:
-        if item.id in wanted:
-            try:
-                raw = without_all_text(item.raw).raw
-            except NestedTooDeep:
-                continue
-            if raw != item.raw:
-                yield item.id, raw

@@ -8,13 +8,11 @@ from typing import Any, ClassVar, cast
 
 from django.db import transaction
 from django.db.models import (
-    Count,
     DateTimeField,
     Exists,
     Expression,
     F,
     Max,
-    Min,
     OuterRef,
     Q,
     QuerySet,
@@ -27,10 +25,10 @@ from memadmin.retention.models import SweepResult
 from memadmin.retention.policies.rules import OF_APPROVED, Action, Facts, Rule
 from memadmin.retention.targets.base import (
     IsHeldSubject,
-    PlaceCount,
     RetentionTarget,
-    Taken,
-    added,
+    SweepChunk,
+    after,
+    first_kind,
     held_session_q,
     of_record,
     register,
@@ -38,7 +36,6 @@ from memadmin.retention.targets.base import (
     tables_of,
 )
 from memadmin.retention.targets.due_rows import DueRows
-from memadmin.retention.targets.sessions import after
 from memories_app import audit_events as memory_events
 from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Signal
 from memories_app.services.retiring import ask_revalidation
@@ -60,45 +57,36 @@ class RowTarget(RetentionTarget):
         """Condition of rows behind a cursor."""
         return Q(pk__gt=cursor["id"])
 
-    def count(self, due: DueRows, rule: Rule, place: str) -> PlaceCount:
-        clock = self.clock(rule.clock)
-        rows = due.due(rule).annotate(clock_at=clock)
-        found = rows.aggregate(rows=Count("pk"), oldest=Min("clock_at"), newest=Max("clock_at"), **self.subject_count())
-        return PlaceCount(place, held=due.held(rule).count(), **found)
-
-    def subject_count(self) -> dict[str, Any]:
-        return {"subjects": Count("subject", distinct=True)}
-
-    def take_some(self, due: DueRows, rule: Rule, result: SweepResult, *, at_most: int) -> Taken:
+    def expire_chunk(self, due: DueRows, rule: Rule, result: SweepResult, *, at_most: int) -> SweepChunk:
         rows = due.due(rule)
         if result.cursor:
             rows = rows.filter(self.beyond(result.cursor))
         found = list(rows.order_by(*self.order).values_list(*self.order)[:at_most])
         if not found:
-            return Taken()
+            return SweepChunk()
         keys = [row[-1] for row in found]
-        taken = Taken(passed=len(keys), cursor=self.cursor_at(found[-1]))
+        chunk = SweepChunk(passed=len(keys), cursor=self.cursor_at(found[-1]))
         # Another process that works on a row comes first; the next run takes what is left.
         locked = due.due(rule).filter(pk__in=keys).select_for_update(skip_locked=True, of=("self",))
         chosen = list(locked.values_list("pk", flat=True))
-        if not self.take_or_leave(rule, rows, chosen, taken):
+        if not self.expire_all(rule, rows, chosen, chunk):
             # One is held by what the query does not see: the others go all the same.
             for key in chosen:
-                taken.held += not self.take_or_leave(rule, rows, [key], taken)
-        return taken
+                chunk.held += not self.expire_all(rule, rows, [key], chunk)
+        return chunk
 
-    def take_or_leave(self, rule: Rule, rows: QuerySet[Any], keys: Sequence[Any], taken: Taken) -> bool:
-        """Takes these rows, all or none; false if a hold keeps one of them."""
+    def expire_all(self, rule: Rule, rows: QuerySet[Any], keys: Sequence[Any], chunk: SweepChunk) -> bool:
+        """Carries the rule out on all of these rows; false, and on none, if a hold keeps one of them."""
         try:
             with refusals_explained(), transaction.atomic():
-                tables = self.take(rule, rows.model._default_manager.filter(pk__in=keys))
+                tables = self.expire(rule, rows.model._default_manager.filter(pk__in=keys))
         except DeletionRefused:
             return False
-        taken.tables = added(taken.tables, tables)
-        taken.taken += len(keys)
+        chunk.tables.update(tables)
+        chunk.taken += len(keys)
         return True
 
-    def take(self, rule: Rule, rows: QuerySet[Any]) -> dict[str, int]:
+    def expire(self, rule: Rule, rows: QuerySet[Any]) -> dict[str, int]:
         """Carries the rule's action out on these rows, which are few; returns rows by table."""
         return tables_of(rows.delete()[1])
 
@@ -133,12 +121,11 @@ class AnyMemoryTarget(RowTarget):
             last = row.last_recalled_at
         else:
             last = RecalledMemory.objects.filter(memory=row).aggregate(last=Max("recalled_at"))["last"]
-        first = next((alias for alias in row.subject.aliases.all() if alias.is_primary), None) if row.subject else None
         return Facts(
             target=self.name,
             scope={
                 "agent": list(row.agents),
-                "subject_kind": first.kind if first else "",
+                "subject_kind": first_kind(row.subject),
                 "kind": row.kind,
                 "status": row.status,
             },
@@ -170,7 +157,7 @@ class MemoryTarget(AnyMemoryTarget):
     def rows(self) -> QuerySet[Memory]:
         return Memory.objects.exclude(status=Memory.Status.PROPOSED)
 
-    def take(self, rule: Rule, rows: QuerySet[Any]) -> dict[str, int]:
+    def expire(self, rule: Rule, rows: QuerySet[Any]) -> dict[str, int]:
         if rule.action == Action.DELETE:
             return tables_of(rows.delete()[1])
         approved = list(rows.filter(status=Memory.Status.APPROVED).defer("embedding", "words"))
@@ -178,7 +165,7 @@ class MemoryTarget(AnyMemoryTarget):
             if rule.action == Action.REVALIDATE:
                 ask_revalidation(memory)
             else:
-                expire(memory)
+                end_memory(memory)
         return {"memories_app_memory": len(approved)}
 
     def scope_q(self, rule: Rule) -> Q:
@@ -188,7 +175,7 @@ class MemoryTarget(AnyMemoryTarget):
         return condition
 
 
-def expire(memory: Memory) -> None:
+def end_memory(memory: Memory) -> None:
     audit.record(memory_events.MEMORY_EXPIRED, target=memory, subject=memory.subject_id, reason_code="unused")
     Memory.objects.filter(pk=memory.pk).update(status=Memory.Status.EXPIRED, decided_at=Now())
 
@@ -242,14 +229,13 @@ class SessionRowTarget(RowTarget):
     def facts(self, row: Any, holds: Sequence[int] = ()) -> Facts:
         """Four queries at most."""
         record = SessionRecord.objects.filter(pk=row.record_id).select_related("store").first()
-        first = row.subject.aliases.filter(is_primary=True).first() if row.subject else None
         return Facts(
             target=self.name,
             scope={
                 "store": record.store.name if record else "",
                 "label": list(record.labels) if record else [],
                 "agent": row.agent,
-                "subject_kind": first.kind if first else "",
+                "subject_kind": first_kind(row.subject),
                 "kind": getattr(row, "kind", ""),
             },
             clocks={"created": getattr(row, self.column)},
@@ -282,7 +268,7 @@ class RecallTarget(SessionRowTarget):
     def rows(self) -> QuerySet[Recall]:
         return Recall.objects.all()
 
-    def take(self, rule: Rule, rows: QuerySet[Any]) -> dict[str, int]:
+    def expire(self, rule: Rule, rows: QuerySet[Any]) -> dict[str, int]:
         keys = list(rows.values_list("pk", flat=True))
         gone = RecalledMemory.objects.filter(recall__in=keys).delete()[1]
         return tables_of(gone) | tables_of(rows.delete()[1])

@@ -2,128 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
 from time import monotonic
 from typing import Any, ClassVar
 
 from django.db import transaction
-from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, QuerySet, Value
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from memadmin.retention.models import SweepResult, UnfinishedExpiry
-from memadmin.retention.policies.rules import Action, Facts, Rule, pattern_regex
+from memadmin.retention.models import SweepResult
+from memadmin.retention.policies.rules import Action, Rule
 from memadmin.retention.targets import noting
-from memadmin.retention.targets.after_sessions import delete_records, delete_what_hung_on
+from memadmin.retention.targets.after_sessions import delete_what_hung_on
 from memadmin.retention.targets.base import (
-    CannotSweep,
     IsHeldSubject,
     KeptReason,
     PlaceCount,
-    RetentionTarget,
-    Taken,
-    added,
+    SweepChunk,
+    after,
     held_session_q,
+    place_of,
     register,
-    subject_kind_q,
+    tables_of,
 )
 from memadmin.retention.targets.due_rows import DueRows
+from memadmin.retention.targets.records import (
+    BEING_ERASED,
+    CLOCKS,
+    RecordTarget,
+    agents_tables,
+    has_triggers,
+    refuse_unseen_activity,
+    store_named,
+)
+from memadmin.retention.targets.registry_rows import Gone, StillActive, delete_unchanged, refuse_changed
+from memadmin.retention.targets.unfinished import (
+    let_go_on,
+    lock_unfinished,
+    note_finished,
+    note_unfinished,
+    unfinished,
+)
 from memadmin.runs.engine import CHUNK_SECONDS, stop_if_asked
 from memories_app.models import Evidence, Signal
-from sessions_app import registry
-from sessions_app.models import SessionRecord, SessionStore, Subject
+from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion, refusals_explained
-from sessions_app.services.discovery import discover_changes
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend, Capability, Deleted, SessionBusy, SessionUnreadable, StoreUnavailable
 from sessions_app.stores.paged import mark_erased
-
-LIVE = timedelta(hours=1)
-"""A session with activity in this time is in use, whatever the policy says."""
-
-BEING_ERASED = Q(is_forgotten=True) | Q(subject__erased_at__isnull=False)
-"""Condition of sessions that an erasure has taken over, or has erased."""
 
 SESSIONS_AT_ONCE = 100
 """Sessions of one chunk, at most: each takes a few statements, however short it is."""
 
 FEWEST_ITEMS = 500
-"""Items of one chunk, at least: no agent waits for sessions that are old, and a chunk takes some thirty statements."""
-
-COUNTED_AT_ONCE = 10_000
+"""Items of one chunk, at least: no agent waits for sessions that are old, and a chunk takes some twenty statements."""
 
 ASKED_AT_ONCE = 100
-"""The same where each is a request to another system."""
-
-CONDITIONS: Mapping[str, Callable[[Any], Q]] = {
-    "store": lambda name: Q(store__name=name),
-    "session_pattern": lambda pattern: Q(session_id__regex=f"^{pattern_regex(pattern)}$"),
-    "agent": lambda name: Q(agent=name),
-    "label": lambda label: Q(labels__contains=[label]),
-    "subject_kind": subject_kind_q,
-    "is_encrypted": lambda is_encrypted: Q(is_encrypted=is_encrypted),
-}
-
-
-class RecordTarget(RetentionTarget):
-    """A target whose rows are records of sessions."""
-
-    unit = "sessions"
-    conditions = CONDITIONS
-
-    def rows(self) -> QuerySet[SessionRecord]:
-        return SessionRecord.objects.on_record().filter(is_forgotten=False)
-
-    def held(self) -> Q:
-        return held_session_q()
-
-    def live(self, at: Any) -> Q:
-        return Q(last_activity_at__gt=at - Value(LIVE))
-
-    def facts(self, row: SessionRecord, holds: Sequence[int] = ()) -> Facts:
-        """Two queries at most, unless store and subject are loaded."""
-        first = next((alias for alias in row.subject.aliases.all() if alias.is_primary), None) if row.subject else None
-        return Facts(
-            target=self.name,
-            scope={
-                "store": row.store.name,
-                "session_pattern": row.session_id,
-                "agent": row.agent,
-                "label": list(row.labels),
-                "subject_kind": first.kind if first else "",
-                "is_encrypted": row.is_encrypted,
-            },
-            clocks={name: getattr(row, column) for name, column in CLOCKS.items()},
-            holds=holds,
-        )
-
-    def places(self, rule: Rule) -> list[str]:
-        return names_of_stores(rule, attached_at__isnull=False)
-
-    def detached_places(self, rule: Rule) -> list[str]:
-        return names_of_stores(rule, attached_at__isnull=True)
-
-    def at_place(self, rows: QuerySet[Any], place: str) -> QuerySet[Any]:
-        return rows.filter(store=SessionStore.objects.filter(name=place).values("pk")[:1])
-
-    def begin(self, place: str) -> None:
-        """Checks the time zone, and looks through a store without triggers, so that recent activity is known."""
-        store = store_named(place)
-        if store.attached_at is None:
-            raise CannotSweep(f"{store.name}: {KeptReason.SENTENCES[KeptReason.DETACHED]}")
-        if not has_triggers(store):
-            # It finds times in another zone, too.
-            discover_changes(store)
-        for problem in registry.check(store).problems:
-            if problem.code in ZONE_PROBLEMS:
-                raise CannotSweep(f"Nothing expires in {store.name}: its times are not certain. {problem.sentence}")
-        taken_over = SessionRecord.objects.filter(BEING_ERASED).values("pk")
-        UnfinishedExpiry.objects.filter(record_id__in=taken_over).delete()
-
-
-ZONE_PROBLEMS = ("wrong-zone", "zone-differs")
-"""Codes of health problems because of which the age of sessions and items is not known."""
-
-CLOCKS = {"last_activity": "last_activity_at", "created": "registered_at"}
+"""Sessions of which another system is asked at once."""
 
 
 @register
@@ -158,148 +96,172 @@ class SessionTarget(RecordTarget):
         backend = backend_for(store)
         if Capability.ERASE_SESSIONS not in backend.capabilities:
             return PlaceCount(place, problem=KeptReason.SENTENCES[KeptReason.CANNOT_ERASE])
-        rows = self.at_place(due.due(rule), place)
-        column = CLOCKS[rule.clock]
-        found = rows.aggregate(
-            rows=Count("pk"), subjects=Count("subject", distinct=True), oldest=Min(column), newest=Max(column)
-        )
-        items: int | None = 0
-        problem = ""
+        counted = self.count_rows(due, rule, place)
         try:
-            ids = rows.values_list("session_id", flat=True).order_by().iterator(COUNTED_AT_ONCE)
-            for batch in batches(ids, COUNTED_AT_ONCE if has_triggers(store) else ASKED_AT_ONCE):
-                stop_if_asked()
-                items = (items or 0) + sum(backend.count_each(batch).values())
+            rows = self.at_place(due.due(rule), place)
+            return replace(counted, items=backend.count_all(rows) if has_triggers(store) else ask_each(backend, rows))
         except StoreUnavailable:
-            items, problem = None, "The store does not respond: its items are not counted, and a run skips it."
-        held = self.at_place(due.held(rule), place).count()
-        live = self.at_place(due.live(rule), place).count()
-        return PlaceCount(place, items=items, held=held, live=live, problem=problem, **found)
-
-    def take_some(self, due: DueRows, rule: Rule, result: SweepResult, *, at_most: int) -> Taken:
-        store = store_named(result.place)
-        backend = backend_for(store)
-        taken, at_most = Taken(cursor=result.cursor), max(at_most, FEWEST_ITEMS)
-        if Capability.ERASE_SESSIONS not in backend.capabilities:
-            count = self.at_place(due.due(rule), result.place).count()
-            taken.left = {KeptReason.CANNOT_ERASE: count} if count else {}
-            return taken
-        in_vain = taken.cursor.get("busy", [])
-        batch = list(self.begun(rule, result.place).exclude(pk__in=in_vain)[:SESSIONS_AT_ONCE])
-        if not batch and due.rule_of(rule.version):
-            batch = self.next_records(due, rule, result, count=sessions_for(at_most, result))
-            if batch and (whole := self.take_whole(backend, batch, at_most)):
-                return whole
-            if noting.note(backend, batch, rule):
-                taken.passed = 1
-                return taken
-        is_in_order = bool(batch)
-        if not batch:
-            batch = noting.gone_uncounted(backend, self.noted(rule, result.place))
-        until = monotonic() + CHUNK_SECONDS
-        for record in batch:
-            try:
-                if not take_one(backend, record, taken, rule, at_most=at_most):
-                    return taken
-            except DeletionRefused:
-                taken.held += 1
-                let_go_on(record)
-            except StillActive:
-                taken.leave(KeptReason.ACTIVE)
-            except Gone:
-                pass
-            except (SessionBusy, SessionUnreadable) as problem:
-                taken.leave(KeptReason.BUSY if isinstance(problem, SessionBusy) else KeptReason.UNREADABLE)
-                if record.erased_at:
-                    taken.cursor = {**taken.cursor, "busy": [*taken.cursor.get("busy", []), str(record.pk)]}
-            except StoreUnavailable:
-                if taken.passed:
-                    # What went is counted; the next chunk meets the problem first.
-                    return taken
-                raise
-            taken.passed += 1
-            if not record.erased_at and not has_triggers(store):
-                noting.forget(record)
-            if not record.erased_at and is_in_order:
-                taken.cursor = {**taken.cursor, **place_of(record, CLOCKS[rule.clock])}
-            if taken.items >= at_most or monotonic() > until:
-                break
-        return taken
+            problem = "The store does not respond: its items are not counted, and a run skips it."
+            return replace(counted, problem=problem)
 
     def has_begun(self, rule: Rule, place: str) -> bool:
-        return self.begun(rule, place).exists() or self.noted(rule, place).exists()
+        return self.at_place(unfinished(rule), place).exists() or self.noted(rule, place).exists()
 
     def noted(self, rule: Rule, place: str) -> QuerySet[SessionRecord]:
         return noting.noted(self.at_place(self.rows(), place), rule)
 
-    def begun(self, rule: Rule, place: str) -> QuerySet[SessionRecord]:
-        """Sessions of which some items went under this version, in this run or an earlier one.
+    def expire_chunk(self, due: DueRows, rule: Rule, result: SweepResult, *, at_most: int) -> SweepChunk:
+        """Sessions that were begun come first; then the oldest that are due, together or else one by one."""
+        store = store_named(result.place)
+        backend = backend_for(store)
+        chunk, at_most = SweepChunk(cursor=result.cursor), max(at_most, FEWEST_ITEMS)
+        if Capability.ERASE_SESSIONS not in backend.capabilities:
+            if count := self.at_place(due.due(rule), result.place).count():
+                chunk.left[KeptReason.CANNOT_ERASE] = count
+            return chunk
+        batch = self.begun_records(rule, store, chunk.cursor.get("busy", [])) if due.is_any_begun else []
+        if not batch and due.rule_of(rule.version):
+            batch = self.next_records(due, rule, result, store, count=sessions_for(at_most, result))
+            if batch and delete_whole_sessions(backend, batch, chunk, at_most=at_most):
+                chunk.tables.update(agents_tables(store, items=chunk.items, sessions=chunk.taken))
+                return chunk
+            if noting.note(backend, batch, rule):
+                chunk.passed = 1
+                return chunk
+        is_in_order = bool(batch)
+        if not batch:
+            batch = noting.gone_uncounted(backend, self.noted(rule, store.name))
+        self.delete_one_by_one(backend, batch, chunk, rule, at_most=at_most, is_in_order=is_in_order)
+        chunk.tables.update(agents_tables(store, items=chunk.items, sessions=chunk.taken))
+        return chunk
 
-        Not those that belong to an erasure by now: it deletes the rest, and keeps the fence.
-        """
-        unfinished = UnfinishedExpiry.objects.filter(version=rule.version).values("record_id")
-        return self.at_place(fenced_by_expiry().filter(pk__in=unfinished), place).select_related("store").order_by("pk")
+    def begun_records(self, rule: Rule, store: SessionStore, in_vain: Sequence[str]) -> list[SessionRecord]:
+        rows = self.at_place(unfinished(rule), store.name).exclude(pk__in=in_vain).order_by("pk")
+        return read(rows[:SESSIONS_AT_ONCE], store)
 
-    def next_records(self, due: DueRows, rule: Rule, result: SweepResult, *, count: int) -> list[SessionRecord]:
+    def next_records(
+        self, due: DueRows, rule: Rule, result: SweepResult, store: SessionStore, *, count: int
+    ) -> list[SessionRecord]:
         """The next sessions that the rule takes, oldest first, at most `count`."""
         column = CLOCKS[rule.clock]
-        rows = self.at_place(due.due(rule), result.place)
+        rows = self.at_place(due.due(rule), store.name)
         if "at" in result.cursor:
             rows = rows.filter(after(column, result.cursor))
-        rows = rows.exclude(BEING_ERASED).select_related("store")
-        return list(rows.order_by(column, "pk")[:count])
+        return read(rows.exclude(BEING_ERASED).order_by(column, "pk")[:count], store)
 
-    def take_whole(self, backend: Backend, batch: Sequence[SessionRecord], at_most: int) -> Taken | None:
-        """Deletes the first sessions of the batch together; None if that is not possible: then one by one."""
-        try:
-            with refusals_explained(), transaction.atomic():
-                items = backend.delete_whole([record.session_id for record in batch], at_most=at_most)
-                gone = [record for record in batch if record.session_id in items]
-                if not gone:
-                    return None
-                refuse_changed(gone)
-                tables = added(delete_what_hung_on(gone), delete_records(gone))
-        except (DeletionRefused, StillActive, Gone):
-            return None
-        # A session without items counts, too.
-        count = sum(items.values())
-        return Taken(
-            passed=len(gone) + count, taken=len(gone), items=count, tables=tables, shown=[record.pk for record in gone]
-        )
+    def delete_one_by_one(
+        self,
+        backend: Backend,
+        batch: Sequence[SessionRecord],
+        chunk: SweepChunk,
+        rule: Rule,
+        *,
+        at_most: int,
+        is_in_order: bool,
+    ) -> None:
+        """Deletes as many of these sessions as fit, the last of them perhaps in part. Raises StoreUnavailable."""
+        until = monotonic() + CHUNK_SECONDS
+        for record in batch:
+            try:
+                if not delete_session_part(backend, record, chunk, rule, at_most=at_most):
+                    return
+            except DeletionRefused:
+                chunk.held += 1
+                let_go_on(record)
+            except StillActive:
+                chunk.left[KeptReason.ACTIVE] += 1
+            except Gone:
+                pass
+            except (SessionBusy, SessionUnreadable) as problem:
+                chunk.left[KeptReason.BUSY if isinstance(problem, SessionBusy) else KeptReason.UNREADABLE] += 1
+                if record.erased_at:
+                    chunk.cursor = {**chunk.cursor, "busy": [*chunk.cursor.get("busy", []), str(record.pk)]}
+            except StoreUnavailable:
+                if chunk.passed:
+                    # What went is counted; the next chunk meets the problem first.
+                    return
+                raise
+            chunk.passed += 1
+            if not record.erased_at and not has_triggers(record.store):
+                noting.forget(record)
+            if not record.erased_at and is_in_order:
+                chunk.cursor = {**chunk.cursor, **place_of(record, CLOCKS[rule.clock])}
+            if chunk.items >= at_most or monotonic() > until:
+                return
+
+
+def ask_each(backend: Backend, rows: QuerySet[SessionRecord]) -> int:
+    """Number of all items, by requests to another system, between which the run may be asked to stop."""
+    ids, count = rows.order_by().values_list("session_id", flat=True).iterator(ASKED_AT_ONCE), 0
+    while batch := list(islice(ids, ASKED_AT_ONCE)):
+        stop_if_asked()
+        count += sum(backend.count_each(batch).values())
+    return count
+
+
+def read(rows: Any, store: SessionStore) -> list[SessionRecord]:
+    """The records of one store, which know it."""
+    records = list(rows)
+    for record in records:
+        record.store = store
+    return records
 
 
 def sessions_for(at_most: int, result: SweepResult) -> int:
-    """Number of sessions to read for a chunk of so many items: twice as many as fit, by those that went before."""
+    """Number of sessions to read for a chunk of so many items, by those that went before."""
     if not result.taken:
         return SESSIONS_AT_ONCE
     items_each = max(result.items // result.taken, 1)
-    return min(SESSIONS_AT_ONCE, 2 * at_most // items_each + 1)
+    return min(SESSIONS_AT_ONCE, at_most // items_each + 1)
 
 
-class StillActive(Exception):
-    """An agent wrote to the session, or an operator changed it, after it was selected. Nothing was changed."""
+def delete_whole_sessions(backend: Backend, batch: Sequence[SessionRecord], chunk: SweepChunk, *, at_most: int) -> bool:
+    """Deletes the first sessions of the batch together; false if that is not possible, with nothing changed.
+
+    Their registry rows go with them, unless one has changed since it was read.
+    """
+    records = {record.session_id: record for record in batch}
+    tables: Counter[str] = Counter()
+    try:
+        with refusals_explained():
+            items = backend.delete_whole(
+                list(records), at_most=at_most, close=partial(delete_from_registry, records, tables)
+            )
+    except (DeletionRefused, StillActive, Gone, SessionBusy):
+        return False
+    chunk.tables.update(tables)
+    chunk.taken, chunk.items = len(items), sum(items.values())
+    # A session without items counts, too.
+    chunk.passed = chunk.taken + chunk.items
+    chunk.shown = [records[session_id].pk for session_id in items]
+    return bool(items)
 
 
-class Gone(Exception):
-    """Another run or an erasure has taken the session meanwhile. Nothing was changed."""
+def delete_from_registry(records: dict[str, SessionRecord], tables: Counter[str], session_ids: Sequence[str]) -> None:
+    """Deletes the rows of these sessions and what hung on them, and counts them. Raises as `delete_unchanged`."""
+    gone = [records[session_id] for session_id in session_ids]
+    tables.update(delete_unchanged(gone))
+    tables.update(delete_what_hung_on(gone))
 
 
-def take_one(backend: Backend, record: SessionRecord, taken: Taken, rule: Rule, *, at_most: int) -> bool:
+def delete_session_part(
+    backend: Backend, record: SessionRecord, chunk: SweepChunk, rule: Rule, *, at_most: int
+) -> bool:
     """Deletes items of one session; true if it is gone. Raises DeletionRefused, StillActive, Gone, StoreUnavailable."""
     is_begun, is_here = record.erased_at is not None, has_triggers(record.store)
-    tables: dict[str, int] = {}
+    tables: Counter[str] = Counter()
     with refusals_explained(), transaction.atomic():
         if is_begun:
             # Holds are asked for the session's first chunk by a trigger, and for the others here.
             check_deletion(records=[record.pk])
-            lock_begun(record)
+            lock_unfinished(record)
         elif not is_here:
             # What is deleted in another system does not come back: all that can refuse comes first.
             mark_erased(record.store, [record.session_id])
-            refuse_changed([record])
+            refuse_changed(record)
             refuse_unseen_activity(backend, record)
-            tables = delete_what_hung_on([record])
-        noted, room = 0 if is_here else noting.noted_items(record), max(at_most - taken.items, 1)
+            tables.update(delete_what_hung_on([record]))
+        noted, room = 0 if is_here else noting.noted_items(record), max(at_most - chunk.items, 1)
         if not is_here and not is_begun and noted > room:
             # Its fence is committed before a part of it goes, and it goes in the next chunks.
             deleted = Deleted(0, noted)
@@ -308,136 +270,25 @@ def take_one(backend: Backend, record: SessionRecord, taken: Taken, rule: Rule, 
         if not deleted.left:
             deleted = Deleted(max(deleted.count, noted), 0)
         if is_here and not is_begun:
-            refuse_changed([record])
-            tables = delete_what_hung_on([record])
-        if is_begun and not deleted.left:
-            # An inspection that had begun before may have noted something since.
-            tables = delete_what_hung_on([record])
+            refuse_changed(record)
+            tables.update(delete_what_hung_on([record]))
         if deleted.left:
-            UnfinishedExpiry.objects.get_or_create(record_id=record.pk, defaults={"version_id": rule.version})
+            note_unfinished(record, rule)
             if not is_here:
                 noting.count_off(record, deleted.count)
         else:
-            UnfinishedExpiry.objects.filter(record_id=record.pk).delete()
-            tables = added(tables, delete_records([record]))
-    taken.tables = added(taken.tables, tables)
-    taken.items += deleted.count
-    taken.passed += deleted.count
+            if is_begun:
+                # An inspection that had begun before may have noted something since.
+                tables.update(delete_what_hung_on([record]))
+            note_finished(record)
+            tables.update(tables_of(SessionRecord.objects.filter(pk=record.pk).delete()[1]))
+    chunk.tables.update(tables)
+    chunk.items += deleted.count
+    chunk.passed += deleted.count
     if deleted.left:
         # What a chunk does must be saved before the next one, also if nothing went.
-        taken.passed = max(taken.passed, 1)
+        chunk.passed = max(chunk.passed, 1)
         return False
-    taken.taken += 1
-    taken.shown.append(record.pk)
+    chunk.taken += 1
+    chunk.shown.append(record.pk)
     return True
-
-
-def fenced_by_expiry() -> QuerySet[SessionRecord]:
-    """Sessions that are marked as erased, and belong to no erasure."""
-    return SessionRecord.objects.filter(erased_at__isnull=False, is_forgotten=False).exclude(
-        Exists(Subject.objects.filter(pk=OuterRef("subject"), erased_at__isnull=False))
-    )
-
-
-def lock_begun(record: SessionRecord) -> None:
-    """Keeps an erasure from taking the session over before the transaction ends. Raises Gone if one did.
-
-    Not the lock that writers wait for: agents lock in another order.
-    """
-    if not fenced_by_expiry().select_for_update(no_key=True, of=("self",)).filter(pk=record.pk).exists():
-        raise Gone
-
-
-def let_go_on(record: SessionRecord) -> None:
-    """Takes the fence down of a session of which some items are gone and the rest must be kept."""
-    if record.erased_at and UnfinishedExpiry.objects.filter(record_id=record.pk).delete()[0]:
-        backend_for(record.store).show_rest(record.session_id)
-        SessionRecord.objects.filter(pk=record.pk).update(erased_at=None)
-
-
-def refuse_changed(records: Sequence[SessionRecord]) -> None:
-    """Raises StillActive if one of them changed since it was read, and Gone if it is not there any more.
-
-    Their rows are locked by the deletion. Of one that was gone it made a new row, which goes with the transaction.
-    """
-    after = {record.pk: seen(record) for record in SessionRecord.objects.filter(pk__in=[each.pk for each in records])}
-    for record in records:
-        if record.pk not in after:
-            raise Gone
-        if after[record.pk] != seen(record):
-            raise StillActive
-
-
-def seen(record: SessionRecord) -> tuple[Any, ...]:
-    """What policies look at, of a record."""
-    return (
-        record.activity_count,
-        record.last_activity_at,
-        record.subject_id,
-        record.agent,
-        record.labels,
-        record.is_encrypted,
-    )
-
-
-def refuse_unseen_activity(backend: Backend, record: SessionRecord) -> None:
-    """Raises StillActive if an agent wrote to a session since it was last discovered: no trigger tells of it.
-
-    One request, which cannot close the moment until the deletion.
-    """
-    if has_triggers(record.store):
-        return
-    found = backend.look_up([record.session_id]).get(record.session_id)
-    if found and found.mark:
-        if found.mark != record.change_mark:
-            raise StillActive
-    elif found and Capability.ITEM_TIMES in backend.capabilities:
-        newest = [item.written_at for item in backend.last_page(record.session_id, 1).items if item.written_at]
-        if newest and newest[0] > record.last_activity_at + CLOCK_DIFFERENCE:
-            raise StillActive
-
-
-CLOCK_DIFFERENCE = timedelta(minutes=1)
-"""By which times of a store and of its registry row may differ without activity between them."""
-
-
-def has_triggers(store: SessionStore) -> bool:
-    """Whether the agents' tables tell the registry of each write."""
-    return Capability.FENCE in backend_for(store).capabilities
-
-
-def place_of(record: SessionRecord, column: str) -> dict[str, Any]:
-    """Cursor behind a record in the order of a clock. Contains no personal data."""
-    return {"at": getattr(record, column).isoformat(), "id": str(record.pk)}
-
-
-def after(column: str, cursor: Mapping[str, Any]) -> Q:
-    """Condition of rows beyond a cursor; the first part is what an index can find."""
-    beyond = Q(**{f"{column}__gt": cursor["at"]}) | Q(pk__gt=cursor["id"])
-    return Q(**{f"{column}__gte": cursor["at"]}) & beyond
-
-
-def names_of_stores(rule: Rule, **condition: bool) -> list[str]:
-    stores = SessionStore.objects.filter(**condition)
-    if "store" in rule.scope:
-        stores = stores.filter(name=rule.scope["store"])
-    return sorted(stores.values_list("name", flat=True))
-
-
-def store_named(name: str) -> SessionStore:
-    """Raises CannotSweep if it was removed, or has another name, since the run began."""
-    store = SessionStore.objects.filter(name=name).first()
-    if store is None:
-        raise CannotSweep(f"The store {name} was removed or renamed.")
-    return store
-
-
-def batches(values: Any, size: int) -> Any:
-    batch: list[str] = []
-    for value in values:
-        batch.append(value)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

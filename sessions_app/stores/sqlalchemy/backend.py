@@ -11,10 +11,11 @@ import zoneinfo
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from time import monotonic, sleep
-from typing import Any, LiteralString, TypeVar
+from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 
+from django.core.exceptions import EmptyResultSet
 from django.db import OperationalError, connection, transaction
 from psycopg import sql
 from psycopg.errors import LockNotAvailable
@@ -51,6 +52,11 @@ from sessions_app.stores.sqlalchemy.postgres import (
 )
 from sessions_app.stores.sqlalchemy.search import SearchBySql
 from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from sessions_app.models import SessionRecord
 
 T = TypeVar("T")
 
@@ -142,6 +148,11 @@ COUNT = sql.SQL("SELECT count(*) FROM (SELECT FROM {messages} WHERE session_id =
 COUNT_EACH = sql.SQL(
     "SELECT session_id, count(*) FROM {messages} WHERE session_id = ANY(%(session_ids)s) GROUP BY session_id"
 )
+# With a collation of its own: the agents' column may have another one than the registry's.
+COUNT_ALL = sql.SQL("""
+SELECT count(*) FROM {messages}
+WHERE session_id IN (SELECT session_id COLLATE pg_catalog."default" FROM ({session_ids}) AS records)
+""")
 POSITION_OF_ITEM = sql.SQL("SELECT {instant}, id FROM {messages} WHERE session_id = %(session_id)s AND id = %(id)s")
 HAS_ZONE = sql.SQL("SELECT pg_typeof(created_at) = 'timestamptz'::regtype FROM {messages} LIMIT 1")
 
@@ -158,12 +169,18 @@ COUNT_FIRST = sql.SQL("""
 SELECT asked, (SELECT count(*) FROM (SELECT FROM {messages} WHERE session_id = asked LIMIT %(cap)s) AS few)
 FROM unnest(%(session_ids)s::text[]) WITH ORDINALITY AS sessions(asked, place) ORDER BY place
 """)
-LOCK_SESSIONS = sql.SQL("SELECT FROM {sessions} WHERE session_id = ANY(%(session_ids)s) ORDER BY session_id FOR UPDATE")
-DELETE_ALL = sql.SQL("""
-WITH gone AS (DELETE FROM {messages} WHERE session_id = ANY(%(session_ids)s) RETURNING session_id)
-SELECT session_id, count(*) FROM gone GROUP BY session_id
+# Messages of several statements, for a round trip takes as long as a short one. Each sees what was committed before it.
+LOCK_SESSIONS = sql.SQL("""
+SELECT set_config('lock_timeout', %(turn)s, true);
+SELECT FROM {sessions} WHERE session_id = ANY(%(session_ids)s) ORDER BY session_id FOR UPDATE
 """)
-DELETE_SESSIONS = sql.SQL("DELETE FROM {sessions} WHERE session_id = ANY(%(session_ids)s)")
+DELETE_SESSIONS = sql.SQL("""
+SELECT FROM {sessions} WHERE session_id = ANY(%(session_ids)s) ORDER BY session_id FOR UPDATE;
+WITH gone AS (DELETE FROM {messages} WHERE session_id = ANY(%(session_ids)s) RETURNING session_id)
+SELECT session_id, count(*) FROM gone GROUP BY session_id;
+DELETE FROM {sessions} WHERE session_id = ANY(%(session_ids)s);
+SET LOCAL lock_timeout TO DEFAULT
+""")
 LOCK_SESSION = sql.SQL("SELECT FROM {sessions} WHERE session_id = %(session_id)s FOR UPDATE")
 # By the primary key: no text is read, and ctid would not be unique in a partitioned table.
 DELETE_NEWEST = sql.SQL("""
@@ -229,6 +246,16 @@ class SQLAlchemyBackend(PagedBackend):
     def count_each(self, session_ids: Sequence[str]) -> Mapping[str, int]:
         return dict.fromkeys(session_ids, 0) | dict(self._ask(COUNT_EACH, session_ids=list(session_ids)))
 
+    def count_all(self, records: QuerySet[SessionRecord]) -> int:
+        """One query, which reads an index of the items once, or that part of it."""
+        try:
+            ids, parameters = records.order_by().values("session_id").query.sql_with_params()
+        except EmptyResultSet:
+            return 0
+        query = COUNT_ALL.format(messages=with_parameters(self.store.messages_table), session_ids=sql.SQL(ids))
+        with in_plain_words(self.store):
+            return int(fetch(query, parameters)[0][0])
+
     def health(self, *, thorough: bool = False) -> StoreHealth:
         """Health of the connection; `registry.health` adds tables, fence and zone."""
         try:
@@ -258,11 +285,13 @@ class SQLAlchemyBackend(PagedBackend):
         """Raises SessionBusy when agents hold the session for longer than ERASE_PATIENCE."""
         return self._in_turn(lambda: self._delete_now(session_id, at_most))
 
-    def delete_whole(self, session_ids: Sequence[str], *, at_most: int) -> Mapping[str, int]:
+    def delete_whole(
+        self, session_ids: Sequence[str], *, at_most: int, close: Callable[[Sequence[str]], object] | None = None
+    ) -> Mapping[str, int]:
         with in_plain_words(self.store):
             try:
                 with transaction.atomic():
-                    return self._delete_whole_now(session_ids, at_most)
+                    return self._delete_whole_now(session_ids, at_most, close or partial(mark_erased, self.store))
             except OperationalError as problem:
                 if not isinstance(problem.__cause__, LockNotAvailable):
                     raise
@@ -342,7 +371,9 @@ class SQLAlchemyBackend(PagedBackend):
             cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
         return Deleted(count, left)
 
-    def _delete_whole_now(self, session_ids: Sequence[str], at_most: int) -> dict[str, int]:
+    def _delete_whole_now(
+        self, session_ids: Sequence[str], at_most: int, close: Callable[[Sequence[str]], object]
+    ) -> dict[str, int]:
         """In the order of `_delete_now`."""
         with connection.cursor() as cursor:
             few, items = [], 0
@@ -353,15 +384,12 @@ class SQLAlchemyBackend(PagedBackend):
                 few.append(session_id)
             if not few:
                 return {}
-            wanted = {"session_ids": few}
-            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [ERASE_TURN])
+            wanted: dict[str, Any] = {"session_ids": few, "turn": ERASE_TURN}
             cursor.execute(self._compose(LOCK_SESSIONS), wanted)
-            mark_erased(self.store, few)
-            cursor.execute(self._compose(LOCK_SESSIONS), wanted)
-            cursor.execute(self._compose(DELETE_ALL), wanted)
-            gone = dict(cursor.fetchall())
+            close(few)
             cursor.execute(self._compose(DELETE_SESSIONS), wanted)
-            cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
+            cursor.nextset()
+            gone = dict(cursor.fetchall())
         return {session_id: int(gone.get(session_id, 0)) for session_id in few}
 
     def _first_counts(self, cursor: Any, session_ids: Sequence[str], at_most: int) -> list[tuple[str, int]]:
