@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 
 from memadmin.audit.log.label_registry import Name, by_ref, finds, groups, guard_values, names, short
+from memadmin.web.addresses import uuid_in
 from sessions_app.models import (
     Redaction,
     SessionIdPattern,
@@ -110,10 +111,3 @@ def one_subject(ref: UUID) -> list[UUID]:
     if subject is None:
         return [ref]
     return [ref, *(other for other in merge_target(subject).group_ids() if other != ref)]
-
-
-def uuid_in(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

@@ -10,7 +10,7 @@ from memadmin.erasure import services
 from memadmin.erasure.forms import NewRequestForm, RequestFilters
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.view_models import views_of
-from memadmin.retention.holds.forms import uuid_in
+from memadmin.web.addresses import uuid_in
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 from typing import Any
-from uuid import UUID
 
 from django import forms
 from django.contrib.auth.models import Permission, User
@@ -13,6 +12,7 @@ from django.utils.timezone import now
 
 from memadmin.retention.models import LegalHold
 from memadmin.retention.models.querysets import LegalHoldQuerySet
+from memadmin.web.addresses import uuid_in
 from memadmin.web.filters import FilterForm
 from sessions_app.models import SessionRecord, Subject, SubjectKind
 from sessions_app.services.subjects import UnknownKey, known_subject
@@ -118,13 +118,6 @@ def target_of(covers: str, value: str) -> Subject | SessionRecord | str:
         return subject or known_subject(covers, value)
     except UnknownKey as unknown:
         raise forms.ValidationError(str(unknown)) from None
-
-
-def uuid_in(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
 
 
 class ReleaseForm(forms.Form):

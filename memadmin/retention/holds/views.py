@@ -12,8 +12,9 @@ from django.shortcuts import redirect, render
 
 from memadmin.counting import capped
 from memadmin.retention.holds import access, services
-from memadmin.retention.holds.forms import HoldFilters, HoldReviewForm, PlaceHoldForm, ReleaseForm, uuid_in
+from memadmin.retention.holds.forms import HoldFilters, HoldReviewForm, PlaceHoldForm, ReleaseForm
 from memadmin.retention.models import LegalHold
+from memadmin.web.addresses import uuid_in
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.reauth import recently_authenticated

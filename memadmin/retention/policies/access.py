@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 from django.db.models import Q
 from django.shortcuts import get_object_or_404
 
-from memadmin.retention.holds.forms import uuid_in
 from memadmin.retention.models import PolicyVersion, RetentionPolicy
+from memadmin.web.addresses import uuid_in
 from sessions_app.models import SessionRecord, SessionStore
 
 READ_SESSIONS = "sessions_app.read_content"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 from django.db.models import Count, F, QuerySet
 from django.db.models.functions import Now, Trunc
@@ -77,14 +76,20 @@ def preview(rule: Rule, rules: Sequence[Rule], *, at: datetime | None = None) ->
     return PolicyPreview(rule, [target.count(due, rule, place) for place in target.places(rule)])
 
 
-def with_draft(rules: Iterable[Rule], draft: Rule) -> list[Rule]:
-    """The rules as they would be with a draft instead of its policy's present version."""
-    return [*(rule for rule in rules if rule.policy != draft.policy), draft]
+def preview_change(rule: Rule, rules: Sequence[Rule], *, is_end: bool = False) -> PolicyPreview:
+    """Counts what would go under a rule that is not in force, with what other policies would take besides.
+
+    Of a policy that ends that is all.
+    """
+    after = with_change(rule, rules, is_end=is_end)
+    counted = PolicyPreview(rule, ()) if is_end else preview(rule, after)
+    return replace(counted, uncovered=uncovered_by(rule, rules, after))
 
 
-def without(rules: Iterable[Rule], policy: UUID) -> list[Rule]:
-    """The rules as they would be if a policy ended."""
-    return [rule for rule in rules if rule.policy != policy]
+def with_change(rule: Rule, rules: Iterable[Rule], *, is_end: bool = False) -> list[Rule]:
+    """The rules as they would be with this one in place of its policy's present one, or without it."""
+    others = [other for other in rules if other.policy != rule.policy]
+    return others if is_end else [*others, rule]
 
 
 def uncovered_by(rule: Rule, before: Sequence[Rule], after: Sequence[Rule], *, at: datetime | None = None) -> int:

@@ -19,7 +19,7 @@ from memadmin.counting import count_up_to
 from memadmin.retention import audit_events
 from memadmin.retention.models import PolicyVersion, RetentionPolicy
 from memadmin.retention.policies.comparing import could_take_more
-from memadmin.retention.policies.preview import PolicyPreview, preview, uncovered_by, with_draft, without
+from memadmin.retention.policies.preview import preview_change
 from memadmin.retention.policies.rules import Rule
 from memadmin.retention.targets.base import target_named
 
@@ -113,7 +113,7 @@ def propose_change(policy: RetentionPolicy, content: dict[str, Any], *, reason: 
         raise NothingChanged
     version.needs_approval = could_take_more(old, new)
     if version.needs_approval:
-        version.preview = preview_of(version).as_json()
+        version.preview = preview_change(version.rule(), rules_in_force(), is_end=version.is_end).as_json()
         version.save(force_insert=True)
         audit.record(
             audit_events.CHANGE_PROPOSED, by=by, target=version, counters={"rows": version.preview.get("rows", 0)}
@@ -136,17 +136,6 @@ def end_policy(policy: RetentionPolicy, *, reason: str, by: User | None) -> Poli
         raise ChangeAlreadyDecided
     content = {name: getattr(current, name) for name in PolicyVersion.CONTENT if name != "note"}
     return propose_change(policy, content | {"is_end": True}, reason=reason, by=by)
-
-
-def preview_of(version: PolicyVersion) -> PolicyPreview:
-    """What would go under a version that is not in force, counted as of now.
-
-    It includes what other policies would take besides; of a policy that ends that is all.
-    """
-    before, rule = rules_in_force(), version.rule()
-    after = without(before, version.policy_id) if version.is_end else with_draft(before, rule)
-    counted = PolicyPreview(rule, ()) if version.is_end else preview(rule, after)
-    return replace(counted, uncovered=uncovered_by(rule, before, after))
 
 
 def needs_typing(version: PolicyVersion) -> bool:

@@ -12,7 +12,6 @@ from django.urls import reverse
 
 from memadmin import audit
 from memadmin.retention import audit_events
-from memadmin.retention.holds.forms import uuid_in
 from memadmin.retention.models import LegalHold, PolicyVersion, RetentionPolicy
 from memadmin.retention.policies import access, explaining, services, view_models
 from memadmin.retention.policies.comparing import could_take_more, differences
@@ -26,7 +25,10 @@ from memadmin.retention.policies.forms import (
     is_marked,
     mark_of,
 )
+from memadmin.retention.policies.simulation import Simulation, simulate
+from memadmin.retention.policies.wording import hours, unit_of
 from memadmin.retention.sweep.view_models import newest_runs
+from memadmin.web.addresses import uuid_in
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.pages import operator_page
 from memadmin.web.reauth import recently_authenticated
@@ -159,15 +161,15 @@ def simulated(
     )
 
 
-def previewed(request: OperatorRequest, draft: PolicyVersion) -> view_models.Simulation:
+def previewed(request: OperatorRequest, draft: PolicyVersion) -> Simulation:
     """The simulation of a draft, after its event was committed."""
     audit.before_showing(audit_events.RETENTION_PREVIEWED, by=request.user)
-    return view_models.simulate(draft, services.rules_in_force())
+    return simulate(draft, services.rules_in_force())
 
 
 def grace_words() -> str:
     """The grace period: "24 hours"."""
-    return view_models.hours(services.grace())
+    return hours(services.grace())
 
 
 def show_form(
@@ -239,7 +241,7 @@ def policy_page(
             "change": change,
             "differences": differences(current.rule() if current else None, None if change.is_end else change.rule()),
             "stored": view_models.stored_preview(change),
-            "unit": view_models.unit_of(change),
+            "unit": unit_of(change),
             "is_second_person": services.is_second_person(change, user),
             "needs_typing": change.awaits_approval and services.needs_typing(change),
             "approval_form": PolicyApprovalForm(),
