@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 from django.conf import settings
 from django.db.models import F
@@ -14,8 +15,7 @@ from memadmin.erasure import audit_events, closing, locators, scan
 from memadmin.erasure.mails import mail_handlers
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.preview import Preview, group_ids, preview_erasure
-from memadmin.erasure.scan.progress import CLEAN
-from memadmin.erasure.scan.progress import KEY as SCAN_PROGRESS
+from memadmin.erasure.scan import CLEAN
 from memadmin.erasure.scan.sessions import erase_strays
 from memadmin.erasure.scope import SubjectScope, scope_of
 from memadmin.erasure.steps import STEPS, step_named
@@ -31,8 +31,6 @@ from memadmin.erasure.steps.away import (
 from memadmin.erasure.steps.left_over import left_over
 from memadmin.erasure.suppression.entering import enter, note_entry
 from memadmin.erasure.suppression.ledger import LedgerError
-from memadmin.erasure.vacuum import KEY as VACUUMED
-from memadmin.erasure.vacuum import vacuum_touched
 from memadmin.runs.engine import Lease, NeedsDecision, Wait
 from memadmin.runs.models import Run
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
@@ -49,7 +47,7 @@ ALERT = "alert"
 KEEP_WRITING = "New data keeps appearing, as when agents write to a store without a fence. The erasure continues."
 
 MOST_SCANS = 5
-"""Scans in one turn that find something to erase."""
+"""Scans in a row that find something to erase, before the next round waits."""
 
 COUNTING = timedelta(minutes=10)
 """Time that the count before the start may take: of large sessions in a slow store."""
@@ -60,7 +58,7 @@ MOST_ROUNDS = 10
 
 def work(lease: Lease) -> None:
     """Works on an erasure from where it is. Raises what the lease raises, Wait and NeedsDecision."""
-    request = SubjectRequest.objects.select_related("subject").get(run=lease.run)
+    request = SubjectRequest.objects.select_related("subject", "scanned_by").get(run=lease.run)
     if not request.is_started:
         start(lease, request)
     texts, keys = locators.unseal(request.locators), locators.unseal_keys(request.locators)
@@ -91,18 +89,17 @@ def work(lease: Lease) -> None:
 
 def erase_and_scan(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> None:
     """Erases until a scan finds nothing that can be erased. Raises Wait as the steps and the scan do."""
-    for _ in range(MOST_SCANS):
-        # A scan that was interrupted goes on.
-        if SCAN_PROGRESS not in lease.run.cursor:
+    while True:
+        # A scan that has begun goes on.
+        if not request.pending_scan:
             if scan.last_erasable(request):
-                wait_for_stores(lease, request, erase_strays(lease, request, scope))
+                wait_for_stores(lease, [request.pk], erase_strays(lease, request, scope))
             erase_until_nothing_is_left(lease, request, scope)
-            vacuum_touched(lease, request)
         if not scan.scan(lease, request, scope):
             return
-        with lease.chunk() as run:
-            run.cursor.pop(VACUUMED, None)
-    raise Wait(KEEP_WRITING, retry_after=RETRY_STORE)
+        in_a_row = list(takewhile(lambda each: scan.erasable(each["places"]), reversed(request.scans)))
+        if len(in_a_row) % MOST_SCANS == 0:
+            raise Wait(KEEP_WRITING, retry_after=RETRY_STORE)
 
 
 def reopen(lease: Lease, request: SubjectRequest) -> None:
@@ -111,7 +108,7 @@ def reopen(lease: Lease, request: SubjectRequest) -> None:
         audit.record(audit_events.REQUEST_REOPENED, target=request, subject=request.subject_id)
         request.note(RequestNote.Code.REOPENED)
         SubjectRequest.objects.filter(pk=request.pk).update(state=State.RUNNING)
-        run.cursor = {key: value for key, value in run.cursor.items() if key not in (CLEAN, VACUUMED)} | {ALERT: True}
+        run.cursor = {key: value for key, value in run.cursor.items() if key != CLEAN} | {ALERT: True}
     request.refresh_from_db()
 
 
@@ -232,7 +229,7 @@ def run_steps(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> Non
         try:
             run_step(lease, request, row, scope)
         except StoreUnavailable as problem:
-            sentence = waiting_sentence(row, problem)
+            sentence = waiting_sentence(row.place, problem)
             with lease.chunk():
                 ErasureStep.objects.filter(pk=row.pk).update(state=StepState.WAITING, reason=sentence, changed_at=Now())
             waits.append(Wait(sentence, retry_after=retry_after(problem)))

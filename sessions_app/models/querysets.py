@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from memadmin.counting import count_up_to
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
     from datetime import datetime
     from uuid import UUID
 
@@ -30,14 +30,14 @@ WITH RECURSIVE names(agent) AS (
 SELECT agent FROM names WHERE agent IS NOT NULL LIMIT %s
 """
 
-MERGED_GROUP = """
-WITH RECURSIVE together(id, depth, created_at) AS (
-    SELECT id, 0, created_at FROM sessions_app_subject WHERE id = %s
+MERGED_GROUPS = """
+WITH RECURSIVE together(root, id, depth, created_at) AS (
+    SELECT id, id, 0, created_at FROM sessions_app_subject WHERE id = ANY (%s)
     UNION ALL
-    SELECT merged.id, depth + 1, merged.created_at
+    SELECT root, merged.id, depth + 1, merged.created_at
     FROM together JOIN sessions_app_subject AS merged ON merged.merged_into_id = together.id
 )
-SELECT id FROM together ORDER BY depth, created_at, id
+SELECT root, id FROM together ORDER BY depth, created_at, id
 """
 
 
@@ -192,9 +192,16 @@ class SubjectQuerySet(models.QuerySet["Subject"]):
 
     def merged_group(self, subject_id: UUID) -> list[UUID]:
         """Id of a subject and those of all that were merged into it, however deep. One query."""
+        return self.merged_groups([subject_id])[subject_id]
+
+    def merged_groups(self, subject_ids: Iterable[UUID]) -> dict[UUID, list[UUID]]:
+        """The merged group of each of the subjects. One query."""
+        groups: dict[UUID, list[UUID]] = {subject_id: [] for subject_id in subject_ids}
         with connections[self.db].cursor() as cursor:
-            cursor.execute(MERGED_GROUP, [subject_id])
-            return [merged_id for (merged_id,) in cursor.fetchall()]
+            cursor.execute(MERGED_GROUPS, [list(groups)])
+            for root, merged_id in cursor.fetchall():
+                groups[root].append(merged_id)
+        return groups
 
 
 class SessionIdPatternQuerySet(models.QuerySet["SessionIdPattern"]):

@@ -223,13 +223,13 @@ def scan_over_read(key: str) -> float:
     from django.db import connection, transaction
 
     from memadmin.erasure.scan import tables
+    from memadmin.erasure.scan.people import People, Wanted
     from memadmin.erasure.scan.progress import Progress
-    from memadmin.erasure.scan.variants import Finder
 
     (table,) = [each for each in tables.tables() if each.name == "agent_messages"]
-    finder = Finder([f"no-{key}-48213", f"no.{key}@example.org", f"No Body Called {key.title()}"])
+    texts = [f"no-{key}-48213", f"no.{key}@example.org", f"No Body Called {key.title()}"]
     began = time.perf_counter()
-    tables.TableScan(table, finder, Progress(), (), None).work("items")
+    tables.TableScan(table, People([Wanted(1, texts=texts)]), Progress()).work("items")
     scan = time.perf_counter() - began
     began = time.perf_counter()
     with transaction.atomic(), connection.cursor() as cursor:

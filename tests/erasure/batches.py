@@ -57,7 +57,8 @@ def work_off_batch(batch: RequestBatch) -> Run:
     run = carry_on(batch.run)
     cases = Run.objects.filter(subject_request__batch_lines__batch=batch)
     while receipts := [case.pk for case in cases.all() if waits_for_log(case)]:
-        Sequencer().step(is_last=True)
+        while (turn := Sequencer().step(is_last=True)) and turn.is_full:
+            pass
         Run.objects.filter(pk__in=[run.pk, *receipts]).update(retry_at=None)
         run = carry_on(run)
     batch.refresh_from_db()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ from memadmin.runs import engine
 from memadmin.runs.models import Run
 from sessions_app.models import SessionRecord, Subject
 from sessions_app.services.sessions import attach_sessions
-from tests.agents import add_items, value_of
+from tests.agents import add_items, run_sql, value_of
 from tests.builders import make_subject
 from tests.erasure import stopping
 from tests.erasure.builders import work_off
@@ -41,6 +42,20 @@ def with_sessions(key: str, *, by: User, sessions: int = 2, items: int = 25) -> 
 def items_of(key: str) -> int:
     """Items of a person in the main store."""
     return int(value_of(f"SELECT count(*) FROM agent_messages WHERE session_id LIKE '{key}:%'"))
+
+
+def add_behind_the_fence(session_id: str, text: str) -> None:
+    """Adds an item as a superuser without triggers."""
+    run_sql("SET session_replication_role = replica")
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("INSERT INTO agent_sessions (session_id) VALUES (%s)", [session_id])
+            cursor.execute(
+                "INSERT INTO agent_messages (session_id, message_data) VALUES (%s, %s)",
+                [session_id, json.dumps({"role": "user", "content": text})],
+            )
+    finally:
+        run_sql("SET session_replication_role = origin")
 
 
 def erased_of(request: SubjectRequest) -> dict[str, int]:

@@ -16,10 +16,9 @@ from django.db import DataError, OperationalError, connection
 from psycopg.errors import QueryCanceled
 
 from memadmin.audit.models import AuditEvent
-from memadmin.erasure import vacuum
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
-from memadmin.erasure.scan import ScanResult, files, progress, scan_texts, tables
-from memadmin.erasure.scan.variants import Finder
+from memadmin.erasure.scan import files, progress, tables
+from memadmin.erasure.scan.people import People, Wanted
 from memadmin.runs import engine
 from memadmin.runs.models import Run
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject
@@ -29,6 +28,7 @@ from tests.agents import add_items, attach_main_store, attached_store, run_sql, 
 from tests.builders import make_subject
 from tests.erasure import faults
 from tests.erasure.builders import approved, work_off
+from tests.erasure.faults import add_behind_the_fence
 from tests.mails import words_of_mail
 from tests.people import person
 
@@ -71,22 +71,21 @@ def a_day_later(request: SubjectRequest) -> SubjectRequest:
     return carry_on(request)
 
 
-def add_behind_the_fence(session_id: str, text: str) -> None:
-    """As a superuser without triggers."""
-    run_sql("SET session_replication_role = replica")
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("INSERT INTO agent_sessions (session_id) VALUES (%s)", [session_id])
-            cursor.execute(
-                "INSERT INTO agent_messages (session_id, message_data) VALUES (%s, %s)",
-                [session_id, json.dumps({"role": "user", "content": text})],
-            )
-    finally:
-        run_sql("SET session_replication_role = origin")
+def people(*texts: str) -> People:
+    """One for each text, with the cases 1, 2 …"""
+    return People(Wanted(case, texts=[text]) for case, text in enumerate(texts, 1))
 
 
-def places(result: ScanResult) -> dict[str, int]:
-    return {row["place"]: row["found"] for row in result.places}
+def scan_texts(*texts: str) -> progress.Progress:
+    """After a search of our database and all files."""
+    wanted, read = people(*texts), progress.Progress()
+    tables.search_tables(wanted, read)
+    files.search_files(wanted, read)
+    return read
+
+
+def places(read: progress.Progress, case: int = 1) -> dict[str, int]:
+    return {row["place"]: row["found"] for row in read.found_by_case().get(case, [])}
 
 
 def codes(request: SubjectRequest) -> dict[str, str]:
@@ -154,11 +153,11 @@ def test_what_was_read_of_a_store_that_went_away_is_not_counted_twice() -> None:
     read.finish("first")
     for _ in range(2):
         read.begin("second")
-        read.found("second", code="others_text")
+        read.found([7], "second", code="others_text")
         read.move("b", rows=10)
-        read.found("second", code="others_text")
+        read.found([7], "second", code="others_text")
         read.give_up("second")
-    assert (read.rows, read.state["places"], read.begin("second")) == (5, [], None)
+    assert (read.rows(), read.found_by_case(), read.begin("second")) == (5, {}, None)
 
 
 def test_a_session_of_somebody_else_that_names_the_person_stays_and_is_said(
@@ -236,7 +235,7 @@ def test_a_scan_that_was_killed_goes_on_where_it_was(
     class Killed(BaseException):
         pass
 
-    def dies_sometimes(self: tables.TableScan, start: int, end: int) -> tuple[int, list[str]]:
+    def dies_sometimes(self: tables.TableScan, start: int, end: int) -> tuple[int, list[tables.Hit]]:
         reads.append((self.table.place, start))
         pages = sum(place == "agent_messages" for place, _ in reads)
         if (self.table.place == "agent_messages" and pages in (3, 7)) or len(reads) == 1:
@@ -304,10 +303,10 @@ def test_each_form_is_found_in_each_kind_of_column_of_a_new_table(db: None, kind
         cursor.execute(f'INSERT INTO elsewhere."New table" VALUES (0, NULL, {value})', [text])
     if kind == "bytea" and form in ("plain", "upper"):
         # Letters beyond ASCII are bytes there: found by what is ASCII.
-        assert places(scan_texts([NAME])) == {}
+        assert places(scan_texts(NAME)) == {}
         return
-    assert places(scan_texts([NAME])) == {"elsewhere.New table.held": 1}
-    assert scan_texts(["Nobody Else"]).places == []
+    assert places(scan_texts(NAME)) == {"elsewhere.New table.held": 1}
+    assert scan_texts("Nobody Else").found_by_case() == {}
 
 
 def test_long_texts_are_searched_by_themselves(db: None) -> None:
@@ -315,9 +314,9 @@ def test_long_texts_are_searched_by_themselves(db: None) -> None:
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO long_texts VALUES (1, repeat('x ', 100000) || %s, 'x')", [EMAIL])
         cursor.execute("INSERT INTO long_texts SELECT n, 'short', 'short' FROM generate_series(2, 3000) n")
-    result = scan_texts([EMAIL])
+    result = scan_texts(EMAIL)
     assert places(result) == {"long_texts.one": 1}
-    assert result.rows >= 3_000
+    assert result.rows() >= 3_000
 
 
 @pytest.mark.parametrize("columns", ["held text", "held text, other text DEFAULT 'x'"])
@@ -334,7 +333,7 @@ def test_each_row_counts_once_wherever_it_is_and_however_long(
             [f" {EMAIL}"],
         )
         cursor.execute("INSERT INTO of_any_length (held) VALUES (repeat('x ', 9000)), (NULL), ('x')")
-    assert places(scan_texts([EMAIL])) == {"of_any_length.held": 1_200}
+    assert places(scan_texts(EMAIL)) == {"of_any_length.held": 1_200}
 
 
 def test_a_single_row_is_found_on_whatever_page_it_is(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,8 +344,8 @@ def test_a_single_row_is_found_on_whatever_page_it_is(db: None, monkeypatch: pyt
     )
     (table,) = [each for each in tables.tables() if each.name == "page_by_page"]
     for number in range(1, 401, 5):
-        finder = Finder([f"customer-{number}-eu"])
-        assert tables.TableScan(table, finder, progress.Progress(), (), None).read(0, 64) == (400, ["held"])
+        scan = tables.TableScan(table, people(f"customer-{number}-eu"), progress.Progress())
+        assert scan.read(0, 64) == (400, [("held", frozenset({1}))])
 
 
 def test_what_is_found_before_a_statement_takes_too_long_counts_once(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,14 +354,14 @@ def test_what_is_found_before_a_statement_takes_too_long_counts_once(db: None, m
     run_sql(f"UPDATE slow_table SET held = '{EMAIL}'")
     examine, examined = tables.TableScan.examine, list[Any]()
 
-    def takes_too_long_once(self: tables.TableScan, where: Any) -> tuple[int, list[str]]:
+    def takes_too_long_once(self: tables.TableScan, where: Any) -> tuple[int, list[tables.Hit]]:
         examined.append(where)
         if len(examined) == 2:
             raise OperationalError from QueryCanceled()
         return examine(self, where)
 
     monkeypatch.setattr(tables.TableScan, "examine", takes_too_long_once)
-    assert places(scan_texts([EMAIL])) == {"slow_table.held": 100}
+    assert places(scan_texts(EMAIL)) == {"slow_table.held": 100}
 
 
 @pytest.mark.django_db(transaction=True)
@@ -375,8 +374,8 @@ def test_a_locked_table_is_named_and_waited_for(monkeypatch: pytest.MonkeyPatch)
         with second_connection() as somebody:
             somebody.execute("LOCK TABLE a_locked_table IN ACCESS EXCLUSIVE MODE")
             with pytest.raises(tables.TableLocked, match="a_locked_table"):
-                scan_texts([EMAIL])
-        assert scan_texts([EMAIL]).places == []
+                scan_texts(EMAIL)
+        assert scan_texts(EMAIL).found_by_case() == {}
     finally:
         run_sql("RESET statement_timeout")
         run_sql("DROP TABLE a_locked_table")
@@ -391,11 +390,11 @@ def test_what_may_not_be_read_is_said(db: None) -> None:
     run_sql("GRANT SELECT (id, open_text) ON half_open TO memadmin_scan_test")
     run_sql("SET ROLE memadmin_scan_test")
     try:
-        result = scan_texts([EMAIL])
+        result = scan_texts(EMAIL)
     finally:
         run_sql("RESET ROLE")
     assert places(result) == {"half_open.open_text": 1}
-    assert result.hidden == ["half_open"]
+    assert result.state["hidden"] == ["half_open"]
 
 
 def test_files_are_searched_across_pieces(
@@ -405,10 +404,10 @@ def test_files_are_searched_across_pieces(
     settings.DATA_DIR = tmp_path
     (tmp_path / "postgres").mkdir()
     (tmp_path / "postgres" / "1234").write_text(EMAIL)
-    assert scan_texts([EMAIL]).places == []
+    assert scan_texts(EMAIL).found_by_case() == {}
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "web.log").write_bytes(b"\xff" + b"x" * 50 + EMAIL.encode() + b"x" * 500)
-    assert places(scan_texts([EMAIL])) == {"data_folder.files": 1}
+    assert places(scan_texts(EMAIL)) == {"data_folder.files": 1}
 
 
 def test_free_pages_of_a_database_file_are_searched(db: None, tmp_path: Path, settings: LazySettings) -> None:
@@ -416,7 +415,7 @@ def test_free_pages_of_a_database_file_are_searched(db: None, tmp_path: Path, se
     path = tmp_path / "agents.db"
     path.write_bytes(b"SQLite format 3\0" + bytes(5000) + EMAIL.encode() + bytes(50))
     declare_store("files", kind="sqlite", options={"path": str(path)})
-    assert places(scan_texts([EMAIL])) == {"files.files": 1}
+    assert places(scan_texts(EMAIL)) == {"files.files": 1}
 
 
 def test_nothing_is_changed_while_a_range_is_read(db: None) -> None:
@@ -441,7 +440,6 @@ def test_deleted_rows_leave_the_files_of_the_database(agent_tables: None) -> Non
     attach_sessions(SessionRecord.objects.all(), subject, by=officer)
     request = erase(subject, officer, second)
     assert request.state == State.SCANNING, run_of(request).reason
-    assert "agent_messages" in run_of(request).cursor[vacuum.KEY]
     assert not [row for row in request.preview["out_of_reach"] if row["code"] == "not_vacuumed"]
     assert value_of("SELECT pg_relation_size('agent_messages')") == 0
     assert ErasureStep.objects.get(name="sessions").erased == 50

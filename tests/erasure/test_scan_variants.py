@@ -80,9 +80,11 @@ def test_the_quick_search_misses_none_of_several(
         assert finder.finds(text)
 
 
-def test_one_of_very_many_is_found() -> None:
+def test_one_of_very_many_is_found_and_named() -> None:
     finder = Finder([f"customer-{number}-eu" for number in range(300)])
-    assert finder.finds("about CUSTOMER-271-EU")
+    assert finder.finds("about CUSTOMER-271-EU") == ["customer-271-eu"]
+    encoded = base64.b64encode(b"customer-4-eu met customer-14-eu").decode()
+    assert sorted(finder.finds(encoded)) == ["customer-14-eu", "customer-4-eu"]
     assert not finder.finds("about customer-301-eu")
 
 

@@ -91,7 +91,9 @@ def cancel(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
 
 @operator_page(CONTROL, VIEW, methods="POST")
 def pause(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
-    return perform(request, batch_id, pause_run, "The batch was paused. A subject that was begun is finished.")
+    return perform(
+        request, batch_id, pause_run, "The batch was paused. A subject that was begun is erased; the scan waits."
+    )
 
 
 @operator_page(CONTROL, VIEW, methods="POST")

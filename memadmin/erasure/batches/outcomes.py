@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Any
 
-from django.db.models import Case, CharField, Count, OuterRef, QuerySet, Subquery, Sum, TextChoices, Value, When
+from django.db.models import Case, CharField, Count, OuterRef, Q, QuerySet, Subquery, Sum, TextChoices, Value, When
 from django.db.models.functions import Coalesce
 
 from memadmin.erasure.models import BatchLine, ErasureStep, RequestBatch, SubjectRequest
@@ -20,6 +20,7 @@ class LineOutcome(TextChoices):
 
     COMPLETE = "complete", "complete"
     SCANNING = "scanning", "erased, second scan to come"
+    TO_SCAN = "to_scan", "erased, first scan to come"
     WAITING = "waiting", "waiting"
     EXCEPTIONS = "exceptions", "exceptions"
     HELD = "held", "hold"
@@ -30,7 +31,7 @@ class LineOutcome(TextChoices):
     TO_DO = "to_do", "to do"
 
 
-ERASED = (LineOutcome.COMPLETE, LineOutcome.SCANNING, LineOutcome.EXCEPTIONS)
+ERASED = (LineOutcome.COMPLETE, LineOutcome.SCANNING, LineOutcome.TO_SCAN, LineOutcome.EXCEPTIONS)
 RETRIED = (LineOutcome.FAILED, LineOutcome.HELD)
 CLOSED = (LineOutcome.COMPLETE, LineOutcome.EXCEPTIONS, LineOutcome.CANCELLED)
 UNFINISHED = [outcome for outcome in LineOutcome if outcome not in CLOSED]
@@ -44,6 +45,7 @@ _OUTCOME = Case(
     When(request__run__state=Run.State.STOPPED, then=Value(LineOutcome.HELD)),
     When(request__run__state=Run.State.FAILED, then=Value(LineOutcome.FAILED)),
     When(request__state=State.SCANNING, then=Value(LineOutcome.SCANNING)),
+    When(~Q(request__pending_scan={}), then=Value(LineOutcome.TO_SCAN)),
     When(request__run__state=Run.State.PAUSED, then=Value(LineOutcome.WAITING)),
     When(request__run__state=Run.State.WAITING, request__run__reason__gt="", then=Value(LineOutcome.WAITING)),
     default=Value(LineOutcome.RUNNING),

@@ -15,6 +15,7 @@ from memadmin.erasure.batches.outcomes import ERASED, RETRIED, UNFINISHED, LineO
 from memadmin.erasure.batches.previews import OURS
 from memadmin.erasure.batches.sealed import LineText, unseal
 from memadmin.erasure.models import BatchLine, RequestBatch
+from memadmin.erasure.scan.progress import KEY, Progress
 from memadmin.erasure.view_models import ProgressView, Stage, counted, progress_line
 from memadmin.runs.models import Run
 from memadmin.web.templatetags.memadmin import day_and_minute
@@ -25,6 +26,7 @@ State, Problem = RequestBatch.State, BatchLine.Problem
 OUTCOME_LOOKS = {
     LineOutcome.COMPLETE: ("green", "check", "s-green"),
     LineOutcome.SCANNING: ("blue", "radar-2", "s2"),
+    LineOutcome.TO_SCAN: ("blue", "radar-2", "s2"),
     LineOutcome.WAITING: ("yellow", "clock-pause", "s-gold"),
     LineOutcome.EXCEPTIONS: ("orange", "alert-triangle", "s-orange"),
     LineOutcome.HELD: ("purple", "gavel", "s-purple"),
@@ -154,6 +156,17 @@ class BatchView(ProgressView):
         return found
 
     @property
+    def scan_so_far(self) -> str:
+        """How far the scan for its cases is; empty while there is none."""
+        run = self.batch.run
+        if run is None or KEY not in run.cursor:
+            return ""
+        read = Progress(state=run.cursor[KEY])
+        places = sum(not part.startswith("vacuum ") for part in read.state["done"])
+        subjects = counted(len(read.state["cases"]), "subject")
+        return f"Scan for {subjects}: {counted(places, 'place')} with {counted(read.rows(), 'row')} read."
+
+    @property
     def to_retry(self) -> int:
         return number_of(self.counts, RETRIED)
 
@@ -237,7 +250,7 @@ class LineView:
 
     @property
     def state(self) -> str:
-        return "erased" if self.outcome == LineOutcome.SCANNING else self.outcome.label
+        return "erased" if self.outcome in (LineOutcome.SCANNING, LineOutcome.TO_SCAN) else self.outcome.label
 
     @property
     def rows(self) -> str:

@@ -6,18 +6,20 @@ process that is killed leaves either both or neither, and the next one continues
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import Min, QuerySet
+from django.db.models import Min
 from django.db.models.functions import Now
 from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.erasure import audit_events as request_events
 from memadmin.erasure import services as requests
+from memadmin.erasure import together
 from memadmin.erasure import work as erasures
 from memadmin.erasure.batches import audit_events, outcomes, services
 from memadmin.erasure.batches.outcomes import LineOutcome
@@ -32,6 +34,8 @@ from memadmin.runs.models import Run
 
 State, Code = RequestBatch.State, RequestNote.Code
 
+COUNT_SECONDS = 2.0
+
 SHORTEST_WAIT, LONGEST_WAIT = timedelta(seconds=5), timedelta(minutes=10)
 
 
@@ -41,21 +45,20 @@ def work(lease: Lease) -> None:
     if not batch.is_started:
         start(lease, batch)
     children = Run.objects.filter(subject_request__batch_lines__batch=batch)
+    hand_over = HandOver(lease, batch)
     while True:
-        hand_over(lease, batch)
+        hand_over()
         # Also those of a process that was killed. One that has waited comes last: thousands that ask again and again
         # whether a store is back must not keep the others from being opened.
-        child = workable(children).filter(retry_at__isnull=True).first()
+        child = together.workable(children).filter(retry_at__isnull=True).first()
         if child is not None:
             engine.carry_on(child, seconds=engine.SLICE_SECONDS)
         elif not open_next(lease, batch):
             break
-    for child in list(workable(children)):
-        engine.carry_on(child, seconds=engine.SLICE_SECONDS)
-        hand_over(lease, batch)
-    if sentence := why_not_closed(outcomes.counts(batch)):
+    problem = together.work_off(lease, children, hand_over)
+    if sentence := str(problem or "") or why_not_closed(count(lease, batch)):
         next_at = children.filter(state=Run.State.WAITING).aggregate(at=Min("retry_at"))["at"]
-        rest = next_at - now() if next_at else LONGEST_WAIT
+        rest = min(next_at - now() if next_at else LONGEST_WAIT, problem.retry_after if problem else LONGEST_WAIT)
         raise Wait(sentence, retry_after=min(max(rest, SHORTEST_WAIT), LONGEST_WAIT))
 
 
@@ -77,17 +80,28 @@ def start(lease: Lease, batch: RequestBatch) -> None:
     batch.refresh_from_db()
 
 
-def workable(children: QuerySet[Run]) -> QuerySet[Run]:
-    """Runs of cases that no worker has, and that need not wait any more."""
-    return children.filter(pk__in=Run.objects.workable().order_by().values("pk")).order_by("pk")
+class HandOver:
+    """Called between cases: sees a pause, keeps the lease, and ends here when the slice is over."""
+
+    def __init__(self, lease: Lease, batch: RequestBatch) -> None:
+        self._lease, self._batch = lease, batch
+        self._counted_at = -COUNT_SECONDS
+
+    def __call__(self) -> None:
+        # Not of all lines after each of them.
+        if time.monotonic() - self._counted_at > COUNT_SECONDS:
+            count(self._lease, self._batch)
+            self._counted_at = time.monotonic()
+        self._lease.keep()
+        self._lease.checkpoint()
 
 
-def hand_over(lease: Lease, batch: RequestBatch) -> None:
-    """Sees a pause, keeps the lease, counts what is done, by workers too, and ends here when the slice is over."""
+def count(lease: Lease, batch: RequestBatch) -> Counter[str]:
+    """Number of lines of each outcome; notes how many are done, by other workers too."""
     counts = outcomes.counts(batch)
     with lease.chunk() as run:
         run.total, run.done = counts.total(), outcomes.number_of(counts, outcomes.ERASED)
-    lease.checkpoint()
+    return counts
 
 
 def open_next(lease: Lease, batch: RequestBatch) -> bool:
@@ -139,6 +153,7 @@ def open_case(batch: RequestBatch, line: BatchLine) -> None:
         "approved_at": batch.approved_at,
         "starts_at": batch.starts_at,
         "run": runs.request_run(erasures.RUN_KIND, by=approver),
+        "scanned_by": batch.run,
     }
     requests.changed(request, request_events.REQUEST_APPROVED, Code.APPROVED, by=approver, text=by_batch, **columns)
 

@@ -114,6 +114,10 @@ class SubjectRequest(models.Model):
     locators = models.BinaryField(default=b"", db_default=b"")
     # What each scan read and found: see `memadmin.erasure.scan`.
     scans = models.JSONField(default=list, db_default=models.Value([], models.JSONField()))
+    # A scan that the case waits for: its number, or what it has found; see `memadmin.erasure.scan`.
+    pending_scan = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
+    # The run that searches for this case together with others; empty if its own run does.
+    scanned_by = models.ForeignKey(Run, null=True, on_delete=models.PROTECT, related_name="scanned_requests")
     # The signed receipt, byte by byte.
     receipt = models.TextField(default="", db_default="", blank=True)
 

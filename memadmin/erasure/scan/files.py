@@ -12,8 +12,9 @@ from pathlib import Path
 from django.conf import settings
 
 from memadmin.erasure.exceptions import Left
+from memadmin.erasure.scan.people import NOBODY, Cases, People
 from memadmin.erasure.scan.progress import Progress
-from memadmin.erasure.scan.variants import Finder, overlap
+from memadmin.erasure.scan.variants import overlap
 from sessions_app.models import SessionStore
 from sessions_app.stores.kinds import kind_of
 
@@ -26,25 +27,24 @@ SERVERS_LOG = "postgres.log"
 """Begin of the names of the embedded server's logs, which are out of reach like every database server's."""
 
 
-def search_files(finder: Finder, progress: Progress, *, later: Collection[str] = ()) -> None:
+def search_files(people: People, progress: Progress, *, later: Collection[str] = ()) -> None:
     """Searches every file that is not done, but those of the stores named in `later`. What cannot be read is noted."""
     for place, paths in places():
         part = f"files {place}"
         if progress.is_done(part) or place in later:
             continue
         # Hits of a store's items were counted already, and have the same bytes.
-        is_counted = any(row["place"] == place for row in progress.state["places"])
+        counted = progress.cases_at(place)
         progress.begin(part)
         for path in paths:
             try:
-                is_hit = file_contains(path, finder, progress)
+                found = named_in_file(path, people, progress)
             except FileNotFoundError:
                 continue
             except OSError:
-                progress.found(f"{place}.files", code=Left.NOT_SEARCHED.value)
+                progress.found(people.cases, f"{place}.files", code=Left.NOT_SEARCHED.value)
                 continue
-            if is_hit and not is_counted:
-                progress.found(f"{place}.files", code=Left.STILL_FOUND.value)
+            progress.found(found - counted, f"{place}.files", code=Left.STILL_FOUND.value)
         progress.finish(part)
 
 
@@ -70,14 +70,14 @@ def own_files(folder: Path) -> Iterator[Path]:
         yield from (Path(parent, name) for name in searched if Path(parent, name).is_file())
 
 
-def file_contains(path: Path, finder: Finder, progress: Progress) -> bool:
-    """Whether a text is in a file, read piece by piece; pieces overlap so that none is cut."""
-    end = b""
+def named_in_file(path: Path, people: People, progress: Progress) -> Cases:
+    """Those of whom a text is in the file, read piece by piece; pieces overlap so that none is cut."""
+    found, end, shared = NOBODY, b"", overlap(people.finder)
     with path.open("rb") as file:
         while piece := file.read(PIECE_BYTES):
             content = end + piece
-            if finder.may_find(content) and finder.finds(content.decode(errors="replace")):
-                return True
-            end = content[-overlap(finder) :]
+            if people.finder.may_find(content):
+                found |= people.named_in(content.decode(errors="replace"))
+            end = content[-shared:]
             progress.keep()
-    return False
+    return found

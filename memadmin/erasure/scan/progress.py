@@ -1,13 +1,14 @@
-"""Progress of a scan: which places it has read, how far it is in the present one, and what it has found.
+"""Progress of a scan: which places it has read, how far it is in the present one, and what it has found of whom.
 
-Kept in the run's cursor, so a scan that was killed goes on within the place. It holds names, counts and, within a
-store, the session id it has come to.
+Kept in the run's cursor, so a scan that was killed goes on within the place. It holds names, counts, numbers of cases
+and, within a store, the session id it has come to.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from memadmin.runs.engine import Lease
@@ -15,30 +16,38 @@ from memadmin.runs.engine import Lease
 SAVE_SECONDS = 2.0
 """At most so long since the last position that was stored."""
 
-KEY, CLEAN = "scan", "clean"
-"""Keys of the run's cursor: this progress; the number of scans when one found nothing more to erase."""
+KEY = "scan"
+"""Key of the run's cursor."""
 
 
 class Progress:
     """Progress in memory: for scans without a run. `keep` is called often."""
 
-    def __init__(self, keep: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, keep: Callable[[], object] = lambda: None, state: Mapping[str, Any] | None = None) -> None:
         self._keep = keep
         self.state: dict[str, Any] = {
-            "done": [],
+            # Pairs of a case and the number of the scan that it waits for. Whoever comes later is not among them.
+            "cases": [],
+            # Rows of each part that was read.
+            "done": {},
             "part": "",
             "at": None,
             "rows": 0,
-            "places": [],
+            # Case, place, code and number of rows.
+            "found": [],
+            "before": [],
             "hidden": [],
-            "before": {},
+            "not_vacuumed": [],
         }
+        self.state |= state or {}
+        self._counts: Counter[tuple[int, str, str]] = counter_of(self.state["found"])
         # What was found since the last position: it is found again if the scan goes on from there.
-        self._found: list[tuple[str, str, int]] = []
+        self._found: Counter[tuple[int, str, str]] = Counter()
 
-    @property
-    def rows(self) -> int:
-        return int(self.state["rows"])
+    def rows(self, *, without: Collection[str] = ()) -> int:
+        """Number of rows that were read, but for those of some parts."""
+        done = sum(rows for part, rows in self.state["done"].items() if part not in without)
+        return int(self.state["rows"] + done)
 
     def is_done(self, part: str) -> bool:
         return part in self.state["done"]
@@ -46,15 +55,18 @@ class Progress:
     def begin(self, part: str) -> Any:
         """Position from which this part of the scan goes on; None at its beginning."""
         if self.state["part"] != part:
-            before = {"rows": self.state["rows"], "places": self.state["places"]}
-            self.state |= {"part": part, "at": None, "before": before}
-        self._found = []
+            self.state |= {"part": part, "at": None, "rows": 0, "before": rows_of(self._counts)}
+        self._found.clear()
         return self.state["at"]
 
-    def found(self, place: str, *, code: str = "", count: int = 1) -> None:
-        """Counts rows found at a place since the last position. Without a code another round can erase them."""
+    def found(self, cases: Iterable[int], place: str, *, code: str = "", count: int = 1) -> None:
+        """Counts rows found at a place since the last position, for each of the cases whose they are.
+
+        Without a code another round can erase them.
+        """
         if count:
-            self._found.append((place, code, count))
+            for case in cases:
+                self._found[case, place, code] += count
 
     def move(self, at: Any, *, rows: int) -> None:
         """Everything before this position was read, and so many rows more than before."""
@@ -69,36 +81,56 @@ class Progress:
 
     def finish(self, part: str) -> None:
         self._count_found()
-        self.state |= {"done": [*self.state["done"], part], "part": "", "at": None}
+        rows = self.state["rows"] if self.state["part"] == part else 0
+        self.state["done"][part] = rows
+        self.state |= {"part": "", "at": None, "rows": 0, "before": []}
 
     def give_up(self, part: str) -> None:
         """Forgets what was read of this part, which begins again later."""
         if self.state["part"] == part:
-            self.state |= self.state["before"] | {"part": "", "at": None}
-        self._found = []
+            self._counts = counter_of(self.state["before"])
+            self.state |= {"part": "", "at": None, "rows": 0, "before": []}
+        self._found.clear()
 
     def _count_found(self) -> None:
-        counts = {(row["place"], row["code"]): row["found"] for row in self.state["places"]}
-        for place, code, count in self._found:
-            counts[place, code] = counts.get((place, code), 0) + count
-        self.state["places"] = [
-            {"place": place, "code": code, "found": count} for (place, code), count in counts.items()
-        ]
-        self._found = []
+        self._counts.update(self._found)
+        self._found.clear()
+
+    def found_by_case(self) -> dict[int, list[dict[str, Any]]]:
+        """Place, code and number of rows found there, by the case whose they are."""
+        found: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        for (case, place, code), count in self._counts.items():
+            found[case].append({"place": place, "code": code, "found": count})
+        return found
+
+    def cases_at(self, place: str) -> set[int]:
+        """Those of whom something was found at a place."""
+        return {case for case, where, _ in self._counts if where == place}
 
     def note_hidden(self, place: str) -> None:
         """Notes a table of which this role may not read every column."""
         if place not in self.state["hidden"]:
             self.state["hidden"].append(place)
 
+    def saved(self) -> dict[str, Any]:
+        """What a later process goes on with."""
+        return {**self.state, "found": rows_of(self._counts)}
+
+
+def counter_of(rows: Iterable[list[Any]]) -> Counter[tuple[int, str, str]]:
+    return Counter({(case, place, code): count for case, place, code, count in rows})
+
+
+def rows_of(counts: Counter[tuple[int, str, str]]) -> list[list[Any]]:
+    return [[*key, count] for key, count in counts.items()]
+
 
 class RunProgress(Progress):
     """Progress of a scan that is part of a run; stored in chunks of its lease, and handed over between them."""
 
     def __init__(self, lease: Lease) -> None:
-        super().__init__(lease.keep)
+        super().__init__(lease.keep, lease.run.cursor.get(KEY))
         self._lease = lease
-        self.state |= lease.run.cursor.get(KEY, {})
         self._saved_at = time.monotonic()
 
     def move(self, at: Any, *, rows: int) -> None:
@@ -112,6 +144,6 @@ class RunProgress(Progress):
 
     def save(self) -> None:
         with self._lease.chunk() as run:
-            run.cursor = {**run.cursor, KEY: self.state}
+            run.cursor = {**run.cursor, KEY: self.saved()}
         self._saved_at = time.monotonic()
         self._lease.checkpoint()

@@ -1,14 +1,16 @@
-"""Search for a person's sessions by key in every store, and in the items of stores outside of our database.
+"""Search for people's sessions by key in every store, and in the items of stores outside of our database.
 
-A session is the person's if its record belongs to one of the subjects, or if it has no owner on record and a pattern of
+A session is a person's if its record belongs to one of the subjects, or if it has no owner on record and a pattern of
 its store reads one of the person's ids from its id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.db import connection
 from django.db.models import CharField, F, Func
@@ -20,11 +22,11 @@ from memadmin.audit.models import AuditDetail
 from memadmin.erasure import audit_events
 from memadmin.erasure.exceptions import Left
 from memadmin.erasure.models import ErasureStep, SubjectRequest
+from memadmin.erasure.scan.people import NOBODY, Cases, People, Wanted
 from memadmin.erasure.scan.progress import Progress
 from memadmin.erasure.scan.tables import OwnSessions
-from memadmin.erasure.scan.variants import Finder
 from memadmin.erasure.scope import SubjectScope
-from memadmin.erasure.steps.away import store_step
+from memadmin.erasure.steps.away import store_steps
 from memadmin.runs.engine import Lease, NeedsDecision
 from memadmin.runs.models import Run
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore
@@ -42,7 +44,7 @@ PAGE_SESSIONS = 200
 OIDS = "SELECT to_regclass(%s)::oid, to_regclass(%s)::oid"
 
 FORGOTTEN = """
-SELECT wanted FROM (
+SELECT wanted, r.subject_id FROM (
     SELECT wanted, memadmin_session_digest(%s, wanted) AS digest FROM unnest(%s::text[]) AS wanted OFFSET 0
 ) AS asked
 JOIN sessions_app_sessionrecord AS r ON r.session_id = asked.digest
@@ -53,9 +55,9 @@ WHERE r.is_forgotten AND r.subject_id = ANY (%s::uuid[])
 
 @dataclass
 class Owners:
-    """Answers which sessions of a store are the person's."""
+    """Answers which sessions of a store are whose."""
 
-    scope: SubjectScope
+    people: People
     store: SessionStore
 
     def __post_init__(self) -> None:
@@ -63,51 +65,51 @@ class Owners:
             (Pattern.parse(row.pattern), row.subject_kind) for row in SessionIdPattern.objects.of(self.store)
         ]
 
-    def split(self, session_ids: Sequence[str]) -> tuple[set[str], set[str]]:
-        """Those on record as the person's, and those that should be: the steps do not know them. Two queries."""
-        subjects = dict(
-            SessionRecord.objects.filter(store=self.store, session_id__in=session_ids).values_list(
-                "session_id", "subject_id"
-            )
-        )
-        group = set(self.scope.group)
-        recorded = {session_id for session_id, subject_id in subjects.items() if subject_id in group}
-        stray = {each for each in session_ids if subjects.get(each) is None and self.names_person(each)}
-        return recorded, stray | self.forgotten(session_ids)
+    def split(self, session_ids: Sequence[str]) -> tuple[dict[str, Cases], dict[str, Cases]]:
+        """Those on record as somebody's, and those that should be: the steps do not know them. Two queries."""
+        records = SessionRecord.objects.filter(store=self.store, session_id__in=session_ids)
+        subjects = dict(records.values_list("session_id", "subject_id"))
+        of_subjects = self.people.subjects
+        recorded = {each: of_subjects[subject] for each, subject in subjects.items() if subject in of_subjects}
+        named = {each: self.named_by(each) for each in session_ids if subjects.get(each) is None}
+        stray = {each: cases for each, cases in named.items() if cases}
+        for session_id, subject_id in self.forgotten(session_ids):
+            stray[session_id] = stray.get(session_id, NOBODY) | of_subjects[subject_id]
+        return recorded, stray
 
-    def forgotten(self, session_ids: Sequence[str]) -> set[str]:
-        """Those that were the person's, and are known by their digests alone: an agent has written to them again."""
+    def forgotten(self, session_ids: Sequence[str]) -> list[tuple[str, UUID]]:
+        """Those that were somebody's, and are known by their digests alone: an agent has written to them again."""
         with connection.cursor() as cursor:
-            cursor.execute(FORGOTTEN, [self.store.pk, list(session_ids), self.scope.group])
-            return {session_id for (session_id,) in cursor.fetchall()}
+            cursor.execute(FORGOTTEN, [self.store.pk, list(session_ids), list(self.people.subjects)])
+            return list(cursor.fetchall())
 
-    def are_own(self, session_ids: Sequence[str]) -> set[str]:
+    def owners(self, session_ids: Sequence[str]) -> dict[str, Cases]:
         recorded, stray = self.split(session_ids)
-        return recorded | stray
+        return {each: recorded.get(each, NOBODY) | stray.get(each, NOBODY) for each in {*recorded, *stray}}
 
-    def names_person(self, session_id: str) -> bool:
-        """Whether a pattern of the store reads an id of the person from the session id.
+    def named_by(self, session_id: str) -> Cases:
+        """Those of whom a pattern of the store reads an id from the session id.
 
         An id that only contains the person's is somebody else's just as well: it is found as a text, and stays.
         """
         for pattern, kind in self._patterns:
             if match := pattern.match(session_id):
                 # The first that matches decides, as for the registry.
-                return (kind, match.subject) in self.scope.keys
-        return False
+                return self.people.keys.get((kind, match.subject), NOBODY)
+        return NOBODY
 
 
-def agents_tables(scope: SubjectScope) -> dict[int, OwnSessions]:
+def agents_tables(people: People) -> dict[int, OwnSessions]:
     """The agents' tables in our own database, by their oid."""
     found: dict[int, OwnSessions] = {}
     for store in SessionStore.objects.in_this_database():
-        owners = Owners(scope, store)
+        owners = Owners(people, store)
         with connection.cursor() as cursor:
             names = (store.sessions_table, store.messages_table)
             cursor.execute(OIDS, [table_identifier(name).as_string(None) for name in names])
             for oid in cursor.fetchone():
                 if oid is not None:
-                    found[int(oid)] = owners.are_own
+                    found[int(oid)] = owners.owners
     return found
 
 
@@ -116,18 +118,18 @@ def is_here(store: SessionStore) -> bool:
     return store.kind == MAIN_KIND
 
 
-def search_stores(
-    scope: SubjectScope, finder: Finder, progress: Progress, *, left_out: Collection[str]
-) -> dict[str, StoreUnavailable]:
-    """Searches every store that is not done; returns those that do not respond, with their problems."""
+def search_stores(people: People, progress: Progress) -> dict[str, StoreUnavailable]:
+    """Searches every store that is not done, for those who did not leave it out; returns those that do not respond,
+    with their problems.
+    """
     away: dict[str, StoreUnavailable] = {}
     for store in SessionStore.objects.order_by("name"):
-        part = f"store {store.name}"
+        part = part_of(store.name)
         if progress.is_done(part):
             continue
-        if store.name not in left_out:
+        if wanted := people.searched_in(store.name):
             try:
-                search_store(store, scope, finder, progress, part)
+                search_store(store, people, wanted, progress, part)
             except StoreUnavailable as problem:
                 progress.give_up(part)
                 away[store.name] = problem
@@ -136,36 +138,45 @@ def search_stores(
     return away
 
 
-def search_store(store: SessionStore, scope: SubjectScope, finder: Finder, progress: Progress, part: str) -> None:
-    backend, owners = backend_for(store), Owners(scope, store)
+def part_of(store: str) -> str:
+    """Name of the part of a scan that is a store."""
+    return f"store {store}"
+
+
+def search_store(store: SessionStore, people: People, wanted: Cases, progress: Progress, part: str) -> None:
+    backend, owners = backend_for(store), Owners(people, store)
     may_erase = Capability.ERASE_SESSIONS in backend.capabilities
     at = progress.begin(part)
     for page, following in session_pages(store, at or ""):
         recorded, stray = owners.split(page)
         rows = 0
         for session_id in page:
-            if session_id in stray:
+            strays = stray.get(session_id, NOBODY)
+            if found := strays & wanted:
                 # One that has no items is there, too.
                 count = max(backend.count(session_id, cap=UNCAPPED), 1)
-                progress.found(store.name, code="" if may_erase else Left.CANNOT_ERASE.value, count=count)
-            elif finder and session_id not in recorded and not is_here(store):
-                rows += search_session(store, session_id, finder, progress)
+                progress.found(found, store.name, code="" if may_erase else Left.CANNOT_ERASE.value, count=count)
+            others = wanted - strays - recorded.get(session_id, NOBODY)
+            if others and people.finder and not is_here(store):
+                rows += search_session(store, session_id, people, others, progress)
         progress.move(following, rows=rows)
 
 
-def search_session(store: SessionStore, session_id: str, finder: Finder, progress: Progress) -> int:
-    """Searches the items of somebody else's session; returns their number."""
-    rows = found = 0
+def search_session(store: SessionStore, session_id: str, people: People, others: Cases, progress: Progress) -> int:
+    """Searches the items of a session for those whose it is not; returns their number."""
+    rows = 0
+    found: Counter[int] = Counter()
     try:
         for stored in backend_for(store).every_item(session_id):
             rows += 1
-            found += finder.finds(stored.raw)
+            found.update(people.named_in(stored.raw) & others)
             progress.keep()
     except SessionUnreadable:
         # The files of a local store are searched byte by byte besides.
         if kind_of(store).watched_field is None:
-            progress.found(store.name, code=Left.NOT_SEARCHED.value)
-    progress.found(store.name, code=Left.OTHERS_TEXT.value, count=found)
+            progress.found(others, store.name, code=Left.NOT_SEARCHED.value)
+    for case, count in found.items():
+        progress.found([case], store.name, code=Left.OTHERS_TEXT.value, count=count)
     return rows
 
 
@@ -194,10 +205,10 @@ def erase_strays(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> 
     """Erases sessions that are the person's and that no record leads to, as `Sessions` erases the others; returns the
     stores that do not respond, with their problems. Raises what the lease raises.
     """
-    left_out = left_out_of(request)
+    people = People([Wanted(request.pk, scope.group, keys=scope.keys)])
     away: dict[str, StoreUnavailable] = {}
-    for store in SessionStore.objects.exclude(name__in=left_out).order_by("name"):
-        backend, owners = backend_for(store), Owners(scope, store)
+    for store in SessionStore.objects.exclude(name__in=left_out_of([request])[request.pk]).order_by("name"):
+        backend, owners = backend_for(store), Owners(people, store)
         if Capability.ERASE_SESSIONS not in backend.capabilities:
             continue
         try:
@@ -230,8 +241,7 @@ def erase_stray(lease: Lease, request: SubjectRequest, store: SessionStore, sess
                 subject=request.subject_id,
                 counters={"rows": deleted.count, "held": 0},
             )
-            step = store_step(request, store.name)
-            ErasureStep.objects.filter(pk=step.pk).update(erased=F("erased") + deleted.count, changed_at=Now())
+            store_steps([request.pk], store.name).update(erased=F("erased") + deleted.count, changed_at=Now())
         if not deleted.left:
             forget(store, session_id, request)
         return deleted.count if deleted.left else 0
@@ -251,7 +261,10 @@ def forget(store: SessionStore, session_id: str, request: SubjectRequest) -> Non
         audit_erasing.erase_details_of(list(details), subject=request.subject_id)
 
 
-def left_out_of(request: SubjectRequest) -> list[str]:
-    """Stores without which a person decided to end."""
-    rows = ErasureStep.objects.filter(request=request, state=ErasureStep.State.LEFT_OUT).exclude(place="")
-    return list(rows.values_list("place", flat=True))
+def left_out_of(requests: Iterable[SubjectRequest]) -> dict[int, set[str]]:
+    """Stores without which a person decided to end, by case. One query."""
+    found: dict[int, set[str]] = defaultdict(set)
+    rows = ErasureStep.objects.filter(request__in=requests, state=ErasureStep.State.LEFT_OUT).exclude(place="")
+    for case, place in rows.values_list("request", "place"):
+        found[case].add(place)
+    return found

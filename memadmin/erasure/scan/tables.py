@@ -7,10 +7,9 @@ here; only where an id may be, the rows are read one by one. So a scan takes no 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from uuid import UUID
 
 from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
@@ -20,8 +19,8 @@ from psycopg.adapt import Loader
 from psycopg.errors import LockNotAvailable, QueryCanceled
 
 from memadmin.erasure.exceptions import Left
+from memadmin.erasure.scan.people import NOBODY, Cases, People
 from memadmin.erasure.scan.progress import Progress
-from memadmin.erasure.scan.variants import Finder
 
 FIRST_PAGES, MOST_PAGES = 64, 1_024
 RANGE_SECONDS = 0.25
@@ -36,8 +35,11 @@ LOCK_TIMEOUT = "5s"
 LONG_TEXT = 8_192
 """Bytes of a row's texts from which the row is read by itself: together they could need too much memory."""
 
-OwnSessions = Callable[[Sequence[str]], set[str]]
-"""Those of the ids in an agents' table that are of the person's own sessions, which other steps count."""
+OwnSessions = Callable[[Sequence[str]], dict[str, Cases]]
+"""Whose own sessions the ids in an agents' table are: their steps count these."""
+
+Hit = tuple[str, Cases]
+"""Name of the column of a text, and those who are named in it."""
 
 OF_THE_CASE = ("erasure_subjectrequest", "erasure_requestnote", "erasure_erasurestep")
 """Tables that are not searched: the case keeps the person's ids, encrypted, and what people wrote about the request,
@@ -124,13 +126,7 @@ def tables() -> list[TextTable]:
     return [table for table in found if (table.schema, table.name) not in {("public", name) for name in OF_THE_CASE}]
 
 
-def search_tables(
-    finder: Finder,
-    progress: Progress,
-    *,
-    own_subjects: Sequence[UUID] = (),
-    agents: dict[int, OwnSessions] | None = None,
-) -> None:
+def search_tables(people: People, progress: Progress, *, agents: Mapping[int, OwnSessions] | None = None) -> None:
     """Searches every table that is not done. `agents`: the agents' tables, by their oid."""
     for table in tables():
         part = f"table {table.place}"
@@ -140,7 +136,7 @@ def search_tables(
             progress.note_hidden(table.place)
         if table.columns:
             try:
-                TableScan(table, finder, progress, own_subjects, (agents or {}).get(table.oid)).work(part)
+                TableScan(table, people, progress, (agents or {}).get(table.oid)).work(part)
             except OperationalError as problem:
                 if not isinstance(problem.__cause__, LockNotAvailable):
                     raise
@@ -162,20 +158,18 @@ class TableScan:
     def __init__(
         self,
         table: TextTable,
-        finder: Finder,
+        people: People,
         progress: Progress,
-        own_subjects: Sequence[UUID],
-        own_sessions: OwnSessions | None,
+        own_sessions: OwnSessions | None = None,
     ) -> None:
-        self.table, self.finder, self.progress = table, finder, progress
-        self.own_subjects, self.own_sessions = set(own_subjects), own_sessions
+        self.table, self.people, self.progress, self.own_sessions = table, people, progress, own_sessions
 
     def work(self, part: str) -> None:
         start = self.progress.begin(part) or 0
         if not self.table.is_readable:
             # Without pages: which page a row is on may only be read with the whole table.
-            rows, columns = self.examine(sql.SQL(""))
-            self.found(columns)
+            rows, hits = self.examine(sql.SQL(""))
+            self.found(hits)
             self.progress.move(1, rows=rows)
             return
         size = FIRST_PAGES
@@ -183,13 +177,13 @@ class TableScan:
         while start < self.page_count():
             began = time.monotonic()
             try:
-                rows, columns = self.read(start, start + size)
+                rows, hits = self.read(start, start + size)
             except OperationalError as problem:
                 if size == 1 or not isinstance(problem.__cause__, QueryCanceled):
                     raise
                 size = 1
                 continue
-            self.found(columns)
+            self.found(hits)
             start += size
             self.progress.move(start, rows=rows)
             took = time.monotonic() - began
@@ -201,13 +195,13 @@ class TableScan:
             cursor.execute(PAGES, [self.table.oid])
             return int(cursor.fetchone()[0] or 0)
 
-    def found(self, columns: Sequence[str]) -> None:
+    def found(self, hits: Sequence[Hit]) -> None:
         code = Left.OTHERS_TEXT if self.own_sessions else Left.STILL_FOUND
-        for column in columns:
-            self.progress.found(f"{self.table.place}.{column}", code=code.value)
+        for column, cases in hits:
+            self.progress.found(cases, f"{self.table.place}.{column}", code=code.value)
 
-    def read(self, start: int, end: int) -> tuple[int, list[str]]:
-        """Number of rows on these pages, and for each text that is found there the name of its column."""
+    def read(self, start: int, end: int) -> tuple[int, list[Hit]]:
+        """Number of rows on these pages, and each text in which somebody is named."""
         pages = min(PIECE_PAGES, end - start)
         query = sql.SQL(PIECES).format(
             start=start, end=end, pages=pages, long=LONG_TEXT, text=self.table.text(), table=self.table.identifier
@@ -217,14 +211,14 @@ class TableScan:
             cursor.adapters.register_loader("text", TextAsBytes)
             for page, count, together, has_long in cursor.stream(query):
                 rows += count
-                if together and self.finder.may_find(together):
+                if together and self.people.finder.may_find(together):
                     closer.append(on_pages(page, page + pages))
                 elif has_long:
                     is_long = sql.SQL("{} AND octet_length({}) >= {}")
                     closer.append(is_long.format(on_pages(page, page + pages), self.table.text(), LONG_TEXT))
-        return rows, [column for where in closer for column in self.examine(where)[1]]
+        return rows, [hit for where in closer for hit in self.examine(where)[1]]
 
-    def examine(self, where: sql.Composable) -> tuple[int, list[str]]:
+    def examine(self, where: sql.Composable) -> tuple[int, list[Hit]]:
         """The same of rows that are read one by one."""
         query = sql.SQL(ROWS).format(
             session=sql.SQL("session_id" if self.own_sessions else "''"),
@@ -239,14 +233,16 @@ class TableScan:
             for session_id, subject_id, *texts in cursor.stream(query):
                 rows += 1
                 for column, text in zip(self.table.columns, texts, strict=True):
-                    if text is not None and self.finder.finds(text):
-                        hits.append((session_id, subject_id, column))
-        own = self.own_sessions(sorted({hit[0] for hit in hits})) if self.own_sessions and hits else set()
-        return rows, [
-            column
-            for session_id, subject_id, column in hits
-            if session_id not in own and subject_id not in self.own_subjects
+                    if text is not None and (named := self.people.named_in(text)):
+                        hits.append((session_id, subject_id, column, named))
+        own = self.own_sessions(sorted({hit[0] for hit in hits})) if self.own_sessions and hits else {}
+        subjects = self.people.subjects
+        # What is the person's own is not counted here, but by the steps.
+        others = [
+            (column, named - own.get(session_id, NOBODY) - subjects.get(subject_id, NOBODY))
+            for session_id, subject_id, column, named in hits
         ]
+        return rows, [hit for hit in others if hit[1]]
 
 
 def on_pages(start: int, end: int) -> sql.Composable:

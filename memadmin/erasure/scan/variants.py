@@ -13,6 +13,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from urllib.parse import quote_plus
 
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
@@ -45,30 +46,45 @@ class Finder:
     """Search for several texts in one pass over whatever is searched."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self.texts = sorted({unicodedata.normalize("NFC", text) for text in texts})
-        self._searches = [FormSearch(text) for text in self.texts]
-        parts = {group[0] for search in self._searches for group in search.needles}
-        self._is_every_text_worth_it = b"" in parts
-        rare = sorted(parts - {b""})
-        count = math.ceil(len(rare) / FEW) if len(rare) <= 4 * FEW else 1
+        self.texts = sorted({composed(text) for text in texts})
+        searches = [FormSearch(text) for text in self.texts]
+        # Searches by the parts that are rare: of each group of parts one.
+        self._searches: dict[bytes, list[FormSearch]] = {}
+        for search in searches:
+            for part in {group[0] for group in search.needles}:
+                self._searches.setdefault(part, []).append(search)
+        self._always = self._searches.pop(b"", [])
+        self._parts = sorted(self._searches)
+        count = math.ceil(len(self._parts) / FEW) if len(self._parts) <= 4 * FEW else 1
         # Only whether there is any match counts, and this kind of match is the quick one.
-        self._automata = [BytesAhoCorasick(rare[n::count], matchkind=MatchKind.LeftmostFirst) for n in range(count)]
+        self._automata = [
+            BytesAhoCorasick(self._parts[n::count], matchkind=MatchKind.LeftmostFirst) for n in range(count)
+        ]
 
     def __bool__(self) -> bool:
-        return bool(self._searches)
+        return bool(self.texts)
+
+    @cached_property
+    def _which(self) -> BytesAhoCorasick:
+        """Says which parts are there, where any is: slower."""
+        return BytesAhoCorasick(self._parts)
 
     def may_find(self, text: bytes) -> bool:
         """Whether one of the texts may be in this one, which is UTF-8: quick, and never False where one is."""
         return any(self._candidates(text.lower()))
 
-    def finds(self, text: str) -> bool:
-        """Whether one of the texts is in this one, in any form."""
+    def finds(self, text: str) -> list[str]:
+        """Those of the texts that are in this one, in any form; composed, as `texts` has them."""
         lowered = text.encode(errors="surrogatepass").lower()
-        return any(search.finds(text) for search in self._candidates(lowered))
+        return [search.text for search in self._candidates(lowered) if search.finds(text)]
 
     def _candidates(self, lowered: bytes) -> Iterator[FormSearch]:
-        if self._is_every_text_worth_it or any(each.find_matches_as_indexes(lowered) for each in self._automata):
-            yield from (search for search in self._searches if search.may_find(lowered))
+        candidates = dict.fromkeys(self._always)
+        if any(each.find_matches_as_indexes(lowered) for each in self._automata):
+            matches = self._which.find_matches_as_indexes(lowered, overlapping=True)
+            for part in {index for index, _, _ in matches}:
+                candidates |= dict.fromkeys(self._searches[self._parts[part]])
+        yield from (search for search in candidates if search.may_find(lowered))
 
 
 class FormSearch:
@@ -77,14 +93,22 @@ class FormSearch:
     def __init__(self, text: str) -> None:
         self.text = text
         self.stands_alone = len(text) < SHORT or text.isdigit()
+        self.needles = self._needles()
+
+    # Made when they are needed: of thousands of texts, few are found.
+
+    @cached_property
+    def _plain(self) -> re.Pattern[str]:
         # As a look ahead: also what overlaps with something else that looks like it.
-        self._plain = re.compile(f"(?=({''.join(map(character_pattern, text))}))", re.IGNORECASE)
-        self._encoded = [
+        return re.compile(f"(?=({''.join(map(character_pattern, self.text))}))", re.IGNORECASE)
+
+    @cached_property
+    def _encoded(self) -> list[tuple[re.Pattern[str], int, int, bytes]]:
+        return [
             (re.compile(f"(?=({base64_pattern(inner)}))"), inner_start, before, content)
-            for content in base64_contents(text)
+            for content in base64_contents(self.text)
             for before, (inner_start, inner) in enumerate(inner_base64(content))
         ]
-        self.needles = self._needles()
 
     def may_find(self, lowered: bytes) -> bool:
         return any(all(part in lowered for part in group) for group in self.needles)
@@ -112,6 +136,11 @@ class FormSearch:
         # Without any part each text gets the closer look. Of long parts the first: the ends of addresses are common.
         lowered = [[part.encode(errors="surrogatepass").lower() for part in group or [""]] for group in groups]
         return [sorted(group, key=lambda part: len(part) <= SEGMENT) for group in lowered]
+
+
+def composed(text: str) -> str:
+    """The form in which texts are looked for."""
+    return unicodedata.normalize("NFC", text)
 
 
 def segments(text: str, pattern: re.Pattern[str] = NEVER_ESCAPED, *, shortest: int = SEGMENT) -> list[str]:

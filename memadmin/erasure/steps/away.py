@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
 
+from django.db.models import QuerySet
 from django.db.models.functions import Now
+from django.utils.timezone import now
 
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.erasure.steps.sessions import Sessions
@@ -18,48 +20,55 @@ RETRY_BUSY = timedelta(seconds=10)
 State = ErasureStep.State
 
 
-def store_step(request: SubjectRequest, store: str) -> ErasureStep:
-    """The step of a store; a store without data of the person gets one, which is done. In the caller's transaction."""
-    step, _ = ErasureStep.objects.get_or_create(
-        request=request,
-        name=Sessions.name,
-        place=store,
-        # Sessions come first.
-        defaults={"position": 0, "state": State.DONE, "ended_at": Now()},
-    )
-    return step
+def store_steps(cases: Iterable[int], store: str) -> QuerySet[ErasureStep]:
+    """The steps of a store in these cases; where the store has no data of the person, the case gets one, which is done.
+
+    In the caller's transaction.
+    """
+    # Sessions come first.
+    columns = {"name": Sessions.name, "place": store, "position": 0, "state": State.DONE, "ended_at": now()}
+    ErasureStep.objects.bulk_create([ErasureStep(request_id=case, **columns) for case in cases], ignore_conflicts=True)
+    return ErasureStep.objects.filter(request__in=cases, name=Sessions.name, place=store)
 
 
-def wait_for_stores(lease: Lease, request: SubjectRequest, away: Mapping[str, StoreUnavailable]) -> None:
-    """Raises Wait if stores are away, by their names, after their steps were set back to waiting."""
-    waits = [wait_for_step(lease, store_step(request, name), problem) for name, problem in away.items()]
+def wait_for_stores(lease: Lease, cases: Collection[int], away: Mapping[str, StoreUnavailable]) -> None:
+    """Raises Wait if there are cases and stores are away, by their names, after their steps were set back to waiting,
+    so that a person can decide to leave a store out.
+    """
+    waits = []
+    for name, problem in away.items() if cases else ():
+        with lease.chunk():
+            waits.append(set_back(store_steps(cases, name), name, problem))
     if waits:
         raise min(waits, key=lambda wait: wait.retry_after)
 
 
 def wait_for_step(lease: Lease, step: ErasureStep, problem: StoreUnavailable) -> Wait:
-    """Sets a finished step back to waiting, so that a person can decide to leave it out; returns the Wait to raise."""
-    sentence = waiting_sentence(step, problem)
+    """Sets a finished step back to waiting, as `wait_for_stores` does; returns the Wait to raise."""
     with lease.chunk():
-        done = ErasureStep.objects.filter(pk=step.pk, state=State.DONE)
-        done.update(state=State.WAITING, reason=sentence, changed_at=Now())
+        return set_back(ErasureStep.objects.filter(pk=step.pk), step.place, problem)
+
+
+def set_back(steps: QuerySet[ErasureStep], place: str, problem: StoreUnavailable) -> Wait:
+    sentence = waiting_sentence(place, problem)
+    steps.filter(state=State.DONE).update(state=State.WAITING, reason=sentence, changed_at=Now())
     return Wait(sentence, retry_after=retry_after(problem))
 
 
 def stop_waiting(lease: Lease, request: SubjectRequest) -> None:
-    """Steps that `wait_for_step` has set back are finished again, until it finds that the store is still away."""
-    set_back = ErasureStep.objects.filter(request=request, state=State.WAITING, ended_at__isnull=False)
-    if set_back.exists():
+    """Steps that were set back are finished again, until it finds that the store is still away."""
+    steps = ErasureStep.objects.filter(request=request, state=State.WAITING, ended_at__isnull=False)
+    if steps.exists():
         with lease.chunk():
-            set_back.update(state=State.DONE, reason="", changed_at=Now())
+            steps.update(state=State.DONE, reason="", changed_at=Now())
 
 
-def waiting_sentence(step: ErasureStep, problem: StoreUnavailable) -> str:
+def waiting_sentence(place: str, problem: StoreUnavailable) -> str:
     """Without the store's own words: these may contain addresses."""
-    if not step.place:
+    if not place:
         return str(problem)
     is_busy = isinstance(problem, SessionBusy)
-    return f"An agent uses a session of {step.place}." if is_busy else f"The store {step.place} does not respond."
+    return f"An agent uses a session of {place}." if is_busy else f"The store {place} does not respond."
 
 
 def retry_after(problem: StoreUnavailable) -> timedelta:

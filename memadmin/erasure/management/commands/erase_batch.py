@@ -27,7 +27,10 @@ from memadmin.runs.progress_bar import progress_bar
 State = RequestBatch.State
 
 
-STANDING = (LineOutcome.WAITING, LineOutcome.HELD, LineOutcome.FAILED, LineOutcome.RUNNING, LineOutcome.TO_DO)
+STANDING = (
+    *(LineOutcome.TO_SCAN, LineOutcome.WAITING, LineOutcome.HELD),
+    *(LineOutcome.FAILED, LineOutcome.RUNNING, LineOutcome.TO_DO),
+)
 """Outcomes of lines with which the command has not reached its end."""
 
 

@@ -1,0 +1,58 @@
+"""Cases whose scans one run does: each goes on by itself as far as it comes, then one search is for all that wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from memadmin.erasure import scan
+from memadmin.erasure.models import SubjectRequest
+from memadmin.erasure.scan.progress import KEY
+from memadmin.erasure.steps.away import RETRY_BUSY
+from memadmin.runs import engine
+from memadmin.runs.engine import Lease, Wait
+from memadmin.runs.models import Run
+
+
+def work_off(lease: Lease, children: QuerySet[Run], watch: Callable[[], object]) -> Wait | None:
+    """Carries on with the runs of cases, and searches for those cases that this run scans, until none of them can go
+    on now. Returns why the search waits, if it does. `watch` is called after each. Raises what the lease raises.
+    """
+    problem: Wait | None = None
+    while True:
+        # Twice: the second scans of all are due in nearly the same moment.
+        for child in chain(list(workable(children)), workable(children)):
+            engine.carry_on(child, seconds=engine.SLICE_SECONDS)
+            watch()
+        if problem:
+            return problem
+        try:
+            if not search(lease):
+                return None
+        except Wait as wait:
+            # It may be over for some of the cases.
+            problem = wait
+
+
+def workable(children: QuerySet[Run]) -> QuerySet[Run]:
+    """Runs of cases that no worker has, and that need not wait any more."""
+    return children.filter(pk__in=Run.objects.workable().order_by().values("pk")).order_by("pk")
+
+
+def search(lease: Lease) -> bool:
+    """Searches for the cases that wait for this run to scan; False if none does. Raises Wait as `scan.search` does."""
+    cases = SubjectRequest.objects.filter(scanned_by=lease.run)
+    waiting: list[SubjectRequest] = []
+    # One that was interrupted goes on, for the cases with which it has begun.
+    if KEY not in lease.run.cursor:
+        waiting = list(cases.filter(run__state=Run.State.WAITING, pending_scan__has_key="number"))
+        if not waiting:
+            return False
+        if cases.filter(run__state=Run.State.RUNNING, run__lease_until__gt=Now()).exists():
+            # What it erases would need another scan.
+            raise Wait("Another worker erases a subject. The scan begins afterwards.", retry_after=RETRY_BUSY)
+    scan.search(lease, waiting)
+    return True
