@@ -4,38 +4,63 @@ from __future__ import annotations
 
 from memadmin.accounts.models import ContentGrant, Notice
 from memadmin.accounts.purposes import Purpose
+from memadmin.audit.log.groups import EventGroup, assign
 from memadmin.audit.log.reasons import EditReason
 from memadmin.audit.log.types import declare
+
+assign(EventGroup.SIGN_IN, "person", "second_factor")
+assign(
+    EventGroup.RIGHTS,
+    "grant",
+    "granted_session",
+    "role",
+    "role_permission",
+    "role_request",
+    "user",
+    "user_role",
+    "user_permission",
+    "purpose",
+    "reading",
+)
 
 GRANT = "accounts.contentgrant"
 
 GRANT_REQUESTED = declare(
     "grant.requested",
     "A person requested access to locked sessions; the ticket and the explanation are in the details.",
+    sentence="{actor} requested {object}[ to {sessions}]",
     object=GRANT,
     counters=("sessions", "minutes"),
-    reasons=ContentGrant.Reason.values,
+    reasons=ContentGrant.Reason,
 )
 GRANT_OPENED = declare(
     "grant.opened",
     "A grant became active: the requester can read the listed sessions until it ends.",
+    sentence="{object} became active[ for {sessions}]",
     object=GRANT,
     counters=("sessions", "minutes"),
     reasons=("approved", "no_approval_needed"),
 )
-GRANT_REFUSED = declare("grant.refused", "A second person rejected a grant.", object=GRANT)
+GRANT_REFUSED = declare(
+    "grant.refused", "A second person rejected a grant.", sentence="{actor} rejected {object}", object=GRANT
+)
 GRANT_ENDED = declare(
     "grant.ended",
     "A grant was ended early.",
+    sentence="{actor} ended {object}",
     object=GRANT,
     reasons=("given_back", "withdrawn", "taken_back"),
 )
 GRANT_REVIEWED = declare(
-    "grant.reviewed", "A person reviewed the reads made under a grant; the result is in the details.", object=GRANT
+    "grant.reviewed",
+    "A person reviewed the reads made under a grant; the result is in the details.",
+    sentence="{actor} reviewed the reads under {object}",
+    object=GRANT,
 )
 NOTICE_SENT = declare(
     "grant.notice_sent",
     "Approvers of grants were notified by e-mail; the reason code is the kind of notice.",
+    sentence="Approvers were notified of {object}",
     object=GRANT,
     counters=("addresses",),
     reasons=[kind for kind in Notice.Kind.values if kind not in (Notice.Kind.READING, Notice.Kind.ROLE)],
@@ -44,25 +69,29 @@ NOTICE_SENT = declare(
 ROLE_REQUESTED = declare(
     "role.requested",
     "An administrator requested a role or another right for a person; which one is in the details.",
+    sentence="{actor} requested a right for {object}",
     object="auth.user",
-    reasons=EditReason.values,
+    reasons=EditReason,
 )
 ROLE_GRANTED = declare(
     "role.granted",
     "A person got a right that opens content, decides or administers, confirmed by a second administrator or given by"
     " an operator's command; which one is in the details.",
+    sentence="{actor} gave {object} a right",
     object="auth.user",
     reasons=("confirmed", "operator"),
 )
 ROLE_REFUSED = declare(
     "role.refused",
     "A request for a right was rejected by another administrator, or withdrawn by its requester.",
+    sentence="{actor} rejected or withdrew a right for {object}",
     object="auth.user",
     reasons=("rejected", "withdrawn"),
 )
 ROLE_TOLD = declare(
     "role.notice_sent",
     "Compliance was notified by e-mail that a person got a right that opens content, decides or administers.",
+    sentence="Compliance was notified of a right that was given",
     object="audit.auditevent",
     counters=("addresses",),
 )
@@ -72,12 +101,14 @@ FACTORS = ("totp", "webauthn", "recovery_codes")
 SIGNED_IN = declare(
     "person.signed_in",
     "A person signed in; the reason code is the method: password, company account or second factor.",
+    sentence="{actor} signed in",
     object="auth.user",
     reasons=("password", "company_account", *FACTORS),
 )
 SIGN_IN_FAILED = declare(
     "person.sign_in_failed",
     "A sign-in failed. The account is recorded if it exists; the typed user name and password are not stored.",
+    sentence="A sign-in failed[ for {object}]",
     object="auth.user",
     reasons=(
         *("wrong_password", "wrong_code", "too_many_tries"),
@@ -85,54 +116,74 @@ SIGN_IN_FAILED = declare(
         *("not_invited", "not_verified", "ambiguous", "cancelled", "provider"),
     ),
 )
-SIGNED_OUT = declare("person.signed_out", "A person signed out.", object="auth.user")
+SIGNED_OUT = declare("person.signed_out", "A person signed out.", sentence="{actor} signed out", object="auth.user")
 SESSIONS_ENDED = declare(
     "person.sessions_ended",
     "Sign-ins of a person were ended, by that person or because the account was disabled.",
+    sentence="{actor} ended {sessions} of {object}",
     object="auth.user",
     counters=("sessions",),
 )
 CONFIRMED = declare(
     "person.confirmed",
     "A signed-in person re-authenticated before a sensitive action.",
+    sentence="{actor} re-authenticated",
     object="auth.user",
     reasons=("password", *FACTORS),
 )
-PASSWORD_CHANGED = declare("person.password_changed", "A person changed their own password.", object="auth.user")
+PASSWORD_CHANGED = declare(
+    "person.password_changed",
+    "A person changed their own password.",
+    sentence="{actor} changed their password",
+    object="auth.user",
+)
 SECOND_FACTOR_ADDED = declare(
-    "second_factor.added", "A person set up a second factor.", object="auth.user", reasons=FACTORS
+    "second_factor.added",
+    "A person set up a second factor.",
+    sentence="{actor} set up a second factor",
+    object="auth.user",
+    reasons=FACTORS,
 )
 SECOND_FACTOR_REMOVED = declare(
-    "second_factor.removed", "A person removed one of their second factors.", object="auth.user", reasons=FACTORS
+    "second_factor.removed",
+    "A person removed one of their second factors.",
+    sentence="{actor} removed a second factor",
+    object="auth.user",
+    reasons=FACTORS,
 )
 SECOND_FACTOR_RESET = declare(
     "second_factor.reset",
     "All second factors of a person were removed and their sign-ins ended, so that they set up a new one.",
+    sentence="{actor} reset the second factors of {object}",
     object="auth.user",
     counters=("factors",),
-    reasons=EditReason.values,
+    reasons=EditReason,
 )
 
 PURPOSE_STATED = declare(
     "purpose.stated",
     "A person chose a purpose for reading conversations; the ticket is in the details.",
-    reasons=Purpose.values,
+    sentence="{actor} chose a purpose for reading conversations",
+    reasons=Purpose,
 )
 READING_NOTICED = declare(
     "reading.noticed",
     "A person opened unusually many sessions within an hour; access continues.",
+    sentence="{object} opened {sessions} within an hour",
     object="auth.user",
     counters=("sessions",),
 )
 READING_TOLD = declare(
     "reading.notice_sent",
     "Approvers of grants were notified by e-mail that a person opened unusually many sessions within an hour.",
+    sentence="Approvers were notified of unusually many openings",
     object="audit.auditevent",
     counters=("addresses",),
 )
 READING_STOPPED = declare(
     "reading.stopped",
     "Access to further sessions was refused: the person reached the hourly limit.",
+    sentence="{object} reached the hourly limit of openings[ after {sessions}]",
     object="auth.user",
     counters=("sessions",),
 )

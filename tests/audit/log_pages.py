@@ -45,7 +45,7 @@ def address(**query: Any) -> str:
 def shown(page: Any) -> list[str]:
     """The types of the events that stand in the table, from above; not of those folded beneath them."""
     rows = re.findall(r"<tr id=\"event-.*?</tr>", page.text, re.S)
-    return [unescape(re.findall(r'<a class="mono[^>]*>\s*([^<]*?)\s*</a>', row)[0]) for row in rows]
+    return [unescape(re.findall(r'<span class="mono">([^<]*)</span>', row)[0]) for row in rows]
 
 
 def seen(page: Any) -> list[str]:

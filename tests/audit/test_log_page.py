@@ -21,9 +21,9 @@ from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.audit.log.actors import Kind
+from memadmin.audit.log.sentences import counted
 from memadmin.audit.models import AuditActor, AuditEvent
 from memadmin.audit.pages.forms import AuditFilter
-from memadmin.audit.pages.listing import counted
 from memadmin.audit.pages.recent_readers import who_looked
 from sessions_app.services.subjects import merge_subjects
 from tests.audit.log_pages import (
@@ -357,7 +357,7 @@ class TestFilters:
             for chip in re.findall(r'<span class="chip">(.*?)</span>', page.text, re.S)
         ]
         short = str(self.subject.pk)[:8], str(self.session.pk)[:8]
-        assert chips == ["reads of content", "by support", f"about subject {short[0]}", f"object {short[1]}"]
+        assert chips == ["all reads", "by support", f"about subject {short[0]}", f"object {short[1]}"]
         removal = re.search(r'href="([^"]*)"\s*aria-label="Remove filter by support"', page.text)
         assert removal
         assert set(parse_qs(urlsplit(removal[1].replace("&amp;", "&")).query)) == {"type", "subject", "object"}

@@ -98,7 +98,7 @@ def test_keys(transactional_db: None, page: Page, sign_in: SignIn) -> None:
     for _ in range(3):
         page.keyboard.press("j")
     page.keyboard.press("k")
-    expect(page.locator(f"#{ids[1]} a.mono")).to_be_focused()
+    expect(page.locator(f"#{ids[1]} a.event-link")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(f"/audit/{ids[1].removeprefix('event-')}/$"))
 
@@ -109,14 +109,14 @@ class TestWork:
         sign_in("auditor")
         page.goto("/audit/")
         row = page.locator(f"#event-{log[1].id}")
-        expect(row.get_by_role("link", name="subject.row_updated")).to_be_hidden()
+        expect(row.get_by_role("link", name="of the table “subject”")).to_be_hidden()
         row.get_by_text("1 change of rows recorded by the database").click()
-        expect(row.get_by_role("link", name="subject.row_updated")).to_be_visible()
+        expect(row.get_by_role("link", name="of the table “subject”")).to_be_visible()
 
         page.get_by_role("searchbox", name="or UUID").fill("cust_48213")
         page.get_by_role("button", name="Find events").click()
         expect(page.get_by_role("link", name="Remove filter about subject")).to_be_visible()
-        page.get_by_label("Event", exact=True).select_option("reads")
+        page.get_by_label("Event", exact=True).select_option("reading")
         page.get_by_role("button", name="Apply").click()
         expect(page.locator("[data-row]", has_text="test.session_viewed")).to_have_count(1)
         expect(page.locator("[data-row]", has_text="test.subject_merged")).to_have_count(0)
@@ -167,7 +167,7 @@ class TestWork:
         sign_in("compliance")
         page.goto("/audit/?type=note.taken")
         expect(page.locator("[data-row]")).to_contain_text("<script>alert(2)")
-        page.locator("[data-row] a.mono").click()
+        page.locator("[data-row] a.event-link").click()
         expect(page.locator("main")).to_contain_text("<img src=x onerror=alert(1)>")
 
 
@@ -190,10 +190,10 @@ def test_the_log_is_read_filtered_and_turned_without_javascript(plain_page: Page
     plain_page.goto("/audit/")
     plain_page.get_by_role("searchbox", name="or UUID").fill("cust_1")
     plain_page.get_by_role("button", name="Find events").click()
-    plain_page.get_by_label("Event", exact=True).select_option("note.taken")
+    plain_page.get_by_label("Event", exact=True).select_option("settings")
     plain_page.get_by_role("button", name="Apply").click()
     expect(plain_page.locator("[data-row]")).to_have_count(50)
     plain_page.get_by_role("link", name="Older").click()
     expect(plain_page.locator("[data-row]")).to_have_count(1)
-    plain_page.locator("[data-row] a.mono").first.click()
+    plain_page.locator("[data-row] a.event-link").first.click()
     expect(plain_page.get_by_role("heading", name="note.taken")).to_be_visible()

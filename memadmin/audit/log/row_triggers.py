@@ -13,10 +13,18 @@ from memadmin.audit.log.triggers import Calling
 from memadmin.audit.log.types import declare
 
 EVENTS = {
-    "INSERT": ("row_inserted", "Rows of {} were added."),
-    "UPDATE": ("row_updated", "Governed columns in rows of {} were changed."),
-    "DELETE": ("row_deleted", "Rows of {} were deleted."),
-    "TRUNCATE": ("table_truncated", "All rows of {} were deleted at once."),
+    "INSERT": ("row_inserted", "Rows of {} were added.", "{{actor}} added {{rows}} of the table “{}”[: {{object}}]"),
+    "UPDATE": (
+        "row_updated",
+        "Governed columns in rows of {} were changed.",
+        "{{actor}} changed {{rows}} of the table “{}”[: {{object}}]",
+    ),
+    "DELETE": ("row_deleted", "Rows of {} were deleted.", "{{actor}} deleted {{rows}} of the table “{}”[: {{object}}]"),
+    "TRUNCATE": (
+        "table_truncated",
+        "All rows of {} were deleted at once.",
+        "{{actor}} deleted all rows of the table “{}” at once",
+    ),
 }
 
 
@@ -141,5 +149,11 @@ def declare_row_events() -> None:
             concrete = model._meta.concrete_model
             assert concrete is not None
             label = concrete._meta.label_lower
-            name, meaning = EVENTS[trigger.statement]
-            declare(f"{trigger.noun}.{name}", meaning.format(f"`{label}`"), object=label, counters=("rows",))
+            name, meaning, sentence = EVENTS[trigger.statement]
+            declare(
+                f"{trigger.noun}.{name}",
+                meaning.format(f"`{label}`"),
+                sentence=sentence.format(trigger.noun.replace("_", " ")),
+                object=label,
+                counters=("rows",),
+            )

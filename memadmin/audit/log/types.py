@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from memadmin.audit.log import sentences
+
 NAME = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 WORD = re.compile(r"[a-z][a-z0-9_]{0,39}")
 LONGEST_NAME = 64
@@ -24,11 +26,18 @@ class EventType:
 
     name: str
     meaning: str
+    sentence: str = ""
+    """What an event of the type says in the list, with slots (`sentences`); its meaning if empty."""
     object: str = ""
     counters: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     counts_as_opening: bool = False
     """Whether the event means that a person opened its record; openings per hour are limited."""
+
+    def reason_words(self, code: str) -> str:
+        """The label of a reason code, where the type has labels; else the code as words."""
+        declared = next((reason for reason in self.reasons if reason == code), code)
+        return str(getattr(declared, "label", code.replace("_", " ")))
 
     def check(self, *, object_kind: str | None, counters: Mapping[str, int], reason_code: str) -> None:
         """Raises Undeclared when an event has values that this type does not declare."""
@@ -49,17 +58,24 @@ def declare(
     name: str,
     meaning: str,
     *,
+    sentence: str = "",
     object: str = "",
     counters: Collection[str] = (),
     reasons: Collection[str] = (),
     counts_as_opening: bool = False,
 ) -> EventType:
-    """A new event type, named `noun.past_verb`; `meaning` is its sentence in `docs/audit-events.md`."""
+    """A new event type, named `noun.past_verb`.
+
+    `meaning` explains the type in `docs/audit-events.md`; `sentence` says of one event who did what (`sentences`). Of a
+    `TextChoices` as `reasons` the labels are shown.
+    """
     if not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise ValueError(f"{name!r} is not a name such as session.viewed.")
     if wrong := [word for word in (*counters, *reasons) if not WORD.fullmatch(word)]:
         raise ValueError(f"{wrong[0]!r} of {name} is not a word such as not_found.")
-    event_type = EventType(name, meaning, object, tuple(counters), tuple(reasons), counts_as_opening)
+    if unknown := sentences.slots_of(sentence) - {*sentences.NAMED, *counters}:
+        raise ValueError(f"The sentence of {name} has no value for {', '.join(sorted(unknown))}.")
+    event_type = EventType(name, meaning, sentence, object, tuple(counters), tuple(reasons), counts_as_opening)
     # The same declaration again: a module that was reloaded, as by the development server.
     if _registry.setdefault(name, event_type) != event_type:
         raise ValueError(f"The event type {name} is declared twice, with different content.")

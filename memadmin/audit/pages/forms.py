@@ -11,6 +11,7 @@ from django.db.models import Q
 from django.http import QueryDict
 
 from memadmin.audit.log import event_names, label_registry, types
+from memadmin.audit.log.groups import EventGroup, group_of
 from memadmin.audit.log.label_registry import SUBJECT
 from memadmin.audit.models import AuditActor, AuditEvent, Outcome
 from memadmin.audit.querysets import AuditEventQuerySet
@@ -26,7 +27,14 @@ OFFERED_ACTORS = 500
 MOST_BRANCHES = 150
 
 READS, CHANGES, OUTSIDE = "reads", "changes", "outside"
-GROUPS = {READS: "reads of content", CHANGES: "changes and decisions", OUTSIDE: "changed outside the console"}
+OFFERED = {
+    **dict(EventGroup.choices),
+    CHANGES: "all changes and decisions",
+    OUTSIDE: "changed outside the console",
+}
+"""What the filter offers: groups of event types. A single type, or all of a noun, is chosen by address."""
+
+GROUPS = {**OFFERED, READS: "all reads"}
 WITH_PROGRAMS, WITHOUT_PROGRAMS = "with", "without"
 PROGRAMS = {WITH_PROGRAMS: "with agents and background jobs", WITHOUT_PROGRAMS: "without agents and background jobs"}
 EVERY = ".*"
@@ -103,23 +111,11 @@ class AuditFilter(FilterForm):
             self.add_error("until", "“Until” is before “Since”.")
         return self.cleaned_data
 
-    def offered_types(self) -> list[tuple[str, Any]]:
-        names = [event_type.name for event_type in types.declared()]
-        nouns: dict[str, list[str]] = {}
-        for name in names:
-            nouns.setdefault(event_names.noun_of(name), []).append(name)
-        sections: list[tuple[str, Any]] = [
-            (
-                noun.replace("_", " ").capitalize(),
-                [(noun + EVERY, f"{noun}: all events"), *zip(some, some, strict=True)],
-            )
-            for noun, some in nouns.items()
-        ]
+    def offered_types(self) -> list[tuple[str, str]]:
         chosen = str(self.query.get("type", ""))
-        groups = [(value, text[0].upper() + text[1:]) for value, text in GROUPS.items()]
-        offered: list[tuple[str, Any]] = [("", "Any event"), *groups, *sections]
-        if chosen and chosen not in GROUPS and chosen not in names and chosen.removesuffix(EVERY) not in nouns:
-            offered.append((chosen, write_out_invisible(chosen)))
+        offered = [("", "Any event"), *((value, text[0].upper() + text[1:]) for value, text in OFFERED.items())]
+        if chosen and chosen not in OFFERED:
+            offered.append((chosen, write_out_invisible(self.spelled_out("type", chosen))))
         return offered
 
     def offered_actors(self) -> list[tuple[str, Any]]:
@@ -147,6 +143,8 @@ class AuditFilter(FilterForm):
     @staticmethod
     def types_of(chosen: str) -> list[str]:
         names = [event_type.name for event_type in types.declared()]
+        if chosen in EventGroup.values:
+            return [name for name in names if group_of(name) == chosen]
         if chosen == READS:
             return event_names.reads_among(names)
         if chosen == CHANGES:

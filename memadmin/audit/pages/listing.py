@@ -6,8 +6,10 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from memadmin.audit.log import event_names, types
+from memadmin.audit.log import event_names, sentences, types
+from memadmin.audit.log.actors import NOT_SIGNED_IN
 from memadmin.audit.log.label_registry import SUBJECT, Name, Names, short
+from memadmin.audit.log.sentences import Sentence, counted
 from memadmin.audit.models import ActorKind, AuditActor, AuditEvent, AuditLeaf
 
 
@@ -30,6 +32,13 @@ class Who:
     @property
     def is_person(self) -> bool:
         return self.kind == ActorKind.PERSON
+
+    @property
+    def words(self) -> str:
+        """The actor in a sentence: the name of a person, and "background job verify_log"."""
+        if self.kind == ActorKind.SYSTEM and self.label == NOT_SIGNED_IN.label:
+            return "somebody not signed in"
+        return str(self) if self.is_person else f"{self.kind_label} {self}"
 
     def __str__(self) -> str:
         return self.label or f"erased {short(self.ref)}"
@@ -76,19 +85,57 @@ class ListedEvent:
 
     @property
     def reason(self) -> str:
-        return self.event.reason_code.replace("_", " ")
+        event_type = types.known(self.event.type)
+        code = self.event.reason_code
+        return event_type.reason_words(code) if event_type else code.replace("_", " ")
+
+    @property
+    def sentence(self) -> Sentence:
+        """Who did what to what; of a type that is no longer declared its name."""
+        return sentences.filled(self.template, self.values)
+
+    @property
+    def template(self) -> str:
+        event_type = types.known(self.event.type)
+        if event_type and event_type.sentence:
+            return event_type.sentence
+        words = self.event.type.replace(".", " ").replace("_", " ")
+        return f"{{actor}}: {words}[: {{object}}]"
+
+    @property
+    def values(self) -> dict[str, Sequence[Name]]:
+        values: dict[str, Sequence[Name]] = {
+            name: [Name(counted(count, name))] for name, count in self.event.counters.items()
+        }
+        values["actor"] = [Name(self.who.words)]
+        if self.subject:
+            values["subject"] = [self.subject]
+        if self.object:
+            values["object"] = [self.object, *self._of_subject]
+        return values
+
+    @property
+    def _of_subject(self) -> Sequence[Name]:
+        is_said = "{subject}" in self.template or self.event.subject_ref == self.event.object_ref
+        return [] if is_said or not self.subject else [Name(" of "), self.subject]
+
+    @property
+    def notes(self) -> list[str]:
+        """What the sentence leaves out: actor, object, subject, counters; and the number of further records."""
+        slots = sentences.slots_of(self.template)
+        notes = [] if "actor" in slots else [f"by {self.who.words}"]
+        if self.object and "object" not in slots:
+            notes.append(self.object.text)
+        if self.subject and "subject" not in slots and not ("object" in slots and self.object):
+            notes.append(f"about {self.subject.text}")
+        notes += [counted(count, name) for name, count in sorted(self.event.counters.items()) if name not in slots]
+        if self.shown_count and not self.event.counters:
+            notes.append(counted(self.shown_count, "further_records" if self.object else "records"))
+        return notes
 
     @property
     def shown_count(self) -> int:
         return len(self.event.shown)
-
-
-def counted(count: int, name: str) -> str:
-    """`{"items": 1}` as "1 item", `{"memories": 1}` as "1 memory"."""
-    words = name.replace("_", " ")
-    if count == 1:
-        words = f"{words[:-3]}y" if words.endswith("ies") else words.removesuffix("s")
-    return f"{count:,} {words}"
 
 
 def listed(events: Sequence[AuditEvent], names: Names, *, signed_size: int) -> list[ListedEvent]:
