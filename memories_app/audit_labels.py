@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from memadmin.audit.log.label_registry import Name, guard_values, names, short
+from memadmin.audit.log.label_registry import Name, finds, guard_values, names, short, with_id
 from memories_app.models import ApprovalRule, Memory, Recall
 
 READ = "memories_app.read_memory"
@@ -26,6 +26,12 @@ def memory_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
         return {}
     memories = Memory.objects.filter(pk__in=refs).only("pk", "kind")
     return {each.pk: Name(f"{each.kind} {short(each.pk)}", each.get_absolute_url()) for each in memories}
+
+
+@finds("memories_app.memory")
+def memories_called(viewer: User, text: str) -> Iterable[UUID]:
+    """Memories by the beginning of their id. One query, or none."""
+    return with_id(Memory.objects.all(), text)
 
 
 @names("memories_app.recall")

@@ -8,7 +8,17 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from memadmin.audit.log.label_registry import Name, by_ref, finds, groups, guard_values, names, short
+from memadmin.audit.log.label_registry import (
+    MOST_FOUND,
+    Name,
+    by_ref,
+    finds,
+    groups,
+    guard_values,
+    names,
+    short,
+    with_id,
+)
 from memadmin.web.addresses import uuid_in
 from sessions_app.models import (
     Redaction,
@@ -20,6 +30,7 @@ from sessions_app.models import (
     WatchedPath,
 )
 from sessions_app.redaction.services import REDACT
+from sessions_app.search.identifiers import sessions_beginning, tickets_like
 from sessions_app.services.subjects import merge_target
 
 SESSION = "sessions_app.sessionrecord"
@@ -87,21 +98,35 @@ def watched_path_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Na
 
 @finds(SUBJECT)
 def subjects_called(viewer: User, text: str) -> Iterable[UUID]:
-    """Subjects by their complete id in the host application, of any kind, or by our own."""
-    if ref := uuid_in(text):
-        return Subject.objects.filter(pk=ref).values_list("pk", flat=True)
+    """Subjects by their complete id in the host application, or by the beginning of our own. Two queries."""
     aliases = SubjectAlias.objects.filter(key=text).order_by("kind")
-    return dict.fromkeys(aliases.values_list("subject_id", flat=True))
+    return dict.fromkeys([*aliases.values_list("subject_id", flat=True), *with_id(Subject.objects.all(), text)])
 
 
 @finds(SESSION)
 def sessions_called(viewer: User, text: str) -> Iterable[UUID]:
-    """Sessions by their complete id in any store, or by our own."""
+    """Sessions by their complete id in a store, their ticket, or the beginning of our id; else by a part of the ticket
+    or the beginning of the id in the store. At most seven queries, each along an index.
+    """
     sessions = SessionRecord.objects.all()
-    if ref := uuid_in(text):
-        return sessions.filter(pk=ref).values_list("pk", flat=True)
     stores = list(SessionStore.objects.values_list("pk", flat=True))
-    return sessions.filter(store__in=stores, session_id=text).values_list("pk", flat=True)
+    found = [
+        *sessions.filter(store__in=stores, session_id=text).values_list("pk", flat=True),
+        *of_tickets([text]),
+        *with_id(sessions, text),
+    ]
+    if found:
+        return dict.fromkeys(found)
+    tickets = list(tickets_like(text)[:MOST_FOUND])
+    beginning = sessions_beginning(text).values_list("pk", flat=True)[:MOST_FOUND]
+    return dict.fromkeys([*(of_tickets(tickets) if tickets else ()), *beginning])
+
+
+def of_tickets(tickets: Collection[str]) -> list[UUID]:
+    """The newest sessions of these tickets."""
+    # The second condition is what the index is limited to.
+    sessions = SessionRecord.objects.filter(ticket__in=tickets).exclude(ticket="").newest_first()
+    return list(sessions.values_list("pk", flat=True)[:MOST_FOUND])
 
 
 @groups(SUBJECT)

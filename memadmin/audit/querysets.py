@@ -71,6 +71,23 @@ class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
         after = theirs.filter(GreaterThan(row_value(F("at"), F("number")), row_value(*here))).order_by("at", "number")
         return before, after.first()
 
+    def refs_between(self, column: str, first: UUID, last: UUID, *, at_most: int) -> list[UUID]:
+        """Ids in `object_ref` or `subject_ref` from `first` to `last`, in this order.
+
+        One query along the column's index for each, and one more: DISTINCT would read all their events.
+        """
+        found: list[UUID] = []
+        while len(found) < at_most and first <= last:
+            among = self.filter(**{f"{column}__range": (first, last)}).order_by(column)
+            ref = among.values_list(column, flat=True).first()
+            if ref is None:
+                break
+            found.append(ref)
+            first = UUID(int=min(ref.int + 1, (1 << 128) - 1))
+            if first == ref:
+                break
+        return found
+
     def rows_of(self, verb: AuditEvent) -> AuditEventQuerySet:
         """The row changes recorded by triggers for a verb's event, in the order of the changes."""
         return self.filter(cause=verb.id).order_by("number")

@@ -6,6 +6,7 @@ check the viewer's rights; a record without a label, or without one for this vie
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 
 SUBJECT = "sessions_app.subject"
 """The kind of `subject_ref`."""
+
+MOST_FOUND = 10
+"""Maximum of records that a search finds of a kind."""
+
+BEGINNING = re.compile(r"[0-9a-f]{8,32}")
+"""The digits of a UUID, or its first ones: at least as many as pages show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +152,22 @@ def noun_of(kind: str) -> str:
 
 def short(ref: uuid.UUID) -> str:
     return str(ref)[:8]
+
+
+def ids_beginning(text: str) -> tuple[uuid.UUID, uuid.UUID] | None:
+    """The lowest and the highest UUID that begin with a text of at least 8 hexadecimal digits; None of other text."""
+    digits = text.replace("-", "").lower()
+    if not BEGINNING.fullmatch(digits):
+        return None
+    return uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))
+
+
+def with_id(queryset: QuerySet[Any], text: str) -> list[uuid.UUID]:
+    """The first MOST_FOUND rows whose UUID is the text or begins with it. One query along the primary key, or none."""
+    between = ids_beginning(text)
+    if between is None:
+        return []
+    return list(queryset.filter(pk__range=between).order_by("pk").values_list("pk", flat=True)[:MOST_FOUND])
 
 
 def by_ref(queryset: QuerySet[Any], refs: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Any]:

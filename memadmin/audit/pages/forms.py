@@ -26,6 +26,9 @@ OFFERED_ACTORS = 500
 
 MOST_BRANCHES = 150
 
+LONGEST_VALUE = 200
+"""Characters of a filter's value."""
+
 READS, CHANGES, OUTSIDE = "reads", "changes", "outside"
 OFFERED = {
     **dict(EventGroup.choices),
@@ -266,20 +269,20 @@ def uuid_or_none(text: str) -> uuid.UUID | None:
 
 
 class AuditLookupForm(forms.Form):
-    """Search for a person or a record by typed text; sent by POST, so that the text is in no address."""
+    """The filters of the list, and a search for a person or record by typed text; sent by POST, to keep it out of
+    addresses.
+    """
 
     q = forms.CharField(
-        max_length=512,
-        error_messages={
-            "required": "Enter a subject ID, session ID or UUID.",
-            "max_length": "An ID has at most 512 characters.",
-        },
+        required=False, max_length=512, error_messages={"max_length": "An ID has at most 512 characters."}
     )
-    filters = forms.CharField(required=False, max_length=2_000)
 
     def other_filters(self) -> QueryDict:
-        """The other filters of the list."""
-        query = QueryDict(str(self.data.get("filters", "")), mutable=True)
-        for name in ("subject", "object"):
-            query.pop(name, None)
+        """The filters that were sent; the typed text takes the place of a subject and a record."""
+        query = QueryDict(mutable=True)
+        dropped = {"subject", "object"} if str(self.data.get("q", "")).strip() else set()
+        for name in AuditFilter.base_fields:
+            value = str(self.data.get(name, ""))
+            if value and name not in dropped and len(value) <= LONGEST_VALUE:
+                query[name] = value
         return query

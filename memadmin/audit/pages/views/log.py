@@ -16,7 +16,7 @@ from procrastinate.exceptions import AlreadyEnqueued
 from memadmin.audit.audit_events import LOG_SEARCHED, LOG_VERIFICATION_REQUESTED, LOG_VIEWED
 from memadmin.audit.jobs import verify_log
 from memadmin.audit.log import label_registry
-from memadmin.audit.log.label_registry import SUBJECT
+from memadmin.audit.log.label_registry import MOST_FOUND, SUBJECT
 from memadmin.audit.log.recording import before_showing, record
 from memadmin.audit.models import AuditEvent
 from memadmin.audit.pages.forms import AuditFilter, AuditLookupForm, uuid_or_none
@@ -28,8 +28,9 @@ from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 
+WHAT_IS_FOUND = "Try a subject ID, a ticket, a session ID, or the first 8 characters of an ID in the log."
+
 EVENTS = ListPage("audit/list.html", salt="audit", fragment="events")
-MOST_FOUND = 10
 
 
 @operator_page("audit.view_auditevent")
@@ -60,12 +61,15 @@ def newer(request: OperatorRequest) -> HttpResponse:
 
 @operator_page("audit.view_auditevent", methods="POST")
 def about(request: OperatorRequest) -> HttpResponse:
-    """Redirects from the typed name of a person or record to its events; the address contains only its id."""
+    """Redirects from the chosen filters, and the typed name of a person or record, to the events; the address contains
+    only its id."""
     form = AuditLookupForm(request.POST)
     filters = AuditFilter(form.other_filters(), request.user)
     if not form.is_valid():
         return render(request, "audit/list.html", base_context(filters) | {"problems": sentences(form)}, status=422)
     typed = form.cleaned_data["q"]
+    if not typed:
+        return redirect(f"{reverse('audit:list')}?{form.other_filters().urlencode()}")
     matches = matches_of(filters, typed)
     # The typed text may be personal data, so only the matches are recorded.
     before_showing(
@@ -75,7 +79,7 @@ def about(request: OperatorRequest) -> HttpResponse:
         return redirect(matches[0].url)
     context = base_context(filters) | {"typed": typed, "matches": matches}
     if not matches:
-        context["problems"] = [f"Nothing found for “{typed}”. Try a subject ID, the full session ID or a UUID."]
+        context["problems"] = [f"Nothing found for “{typed}”. {WHAT_IS_FOUND}"]
     return render(request, "audit/list.html", context, status=200 if matches else 422)
 
 
@@ -89,11 +93,12 @@ class LookupMatch:
 def matches_of(filters: AuditFilter, typed: str) -> list[LookupMatch]:
     """Records that match the typed text; any UUID matches, because the log outlives the records."""
     found = label_registry.find(filters.names.viewer, typed)[:MOST_FOUND]
-    if not found and (ref := uuid_or_none(typed)):
-        if event := AuditEvent.objects.filter(id=ref).first():
-            return [LookupMatch(ref, str(event), event.get_absolute_url())]
-        is_subject = AuditEvent.objects.filter(subject_ref=ref).exists()
-        found = [(SUBJECT if is_subject else "", ref)]
+    if not found and (between := label_registry.ids_beginning(typed)):
+        if events := AuditEvent.objects.filter(id__range=between).order_by("id")[:MOST_FOUND]:
+            return [LookupMatch(event.id, f"{event}: {event.type}", event.get_absolute_url()) for event in events]
+        found = recorded_ids(*between)
+        if not found and (ref := uuid_or_none(typed)):
+            found = [("", ref)]
     for kind, ref in found:
         filters.names.want(kind, ref)
     matches = []
@@ -102,6 +107,14 @@ def matches_of(filters: AuditFilter, typed: str) -> list[LookupMatch]:
         name = filters.names.of(kind, ref).text if kind else label_registry.short(ref)
         matches.append(LookupMatch(ref, name, f"{reverse('audit:list')}?{query}"))
     return matches
+
+
+def recorded_ids(first: UUID, last: UUID) -> list[tuple[str, UUID]]:
+    """Kinds and ids of the subjects and objects of events, also of records that are gone; an object's kind is ""."""
+    events = AuditEvent.objects.all()
+    subjects = events.refs_between("subject_ref", first, last, at_most=MOST_FOUND)
+    objects = events.refs_between("object_ref", first, last, at_most=MOST_FOUND)
+    return [*((SUBJECT, ref) for ref in subjects), *(("", ref) for ref in objects if ref not in subjects)]
 
 
 @operator_page("audit.verify_log", methods="POST")
