@@ -87,6 +87,7 @@ ANCHOR_URL = environment.receiver("MEMADMIN_ANCHOR_URL")
 ANCHOR_TOKEN = environment.text("MEMADMIN_ANCHOR_TOKEN")
 ANCHOR_BUCKET = environment.bucket("MEMADMIN_ANCHOR_BUCKET")
 ANCHOR_KEEP_DAYS = environment.positive_integer("MEMADMIN_ANCHOR_KEEP_DAYS")
+LOG_VERIFIED_EVERY = timedelta(hours=environment.positive_integer("MEMADMIN_VERIFY_LOG_HOURS"))
 
 # The main store: the tables that the agents' SDK keeps in this database.
 AGENT_SESSIONS_TABLE = environment.table_name("AGENT_SESSIONS_TABLE")

@@ -289,6 +289,12 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             "S3 bucket with object lock for checkpoints, as `bucket/prefix` (`pip install memadmin[s3]`).",
         ),
         Variable("MEMADMIN_ANCHOR_KEEP_DAYS", "Object lock of a checkpoint in the bucket.", "3650", "days"),
+        Variable(
+            "MEMADMIN_VERIFY_LOG_HOURS",
+            "The worker verifies the whole log when the last verification is older.",
+            "24",
+            "hours",
+        ),
     ),
     "Mail": (
         Variable(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from html import unescape
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -215,6 +218,25 @@ class TestProof:
         words = words_of(opened(auditor, signed))
         assert f"Anchored {made.sink}" in words
         assert "signed anchored" in words
+
+    def test_the_command_on_the_page_is_whole(self, auditor: Client, signed: AuditEvent, tmp_path: Path) -> None:
+        """It is run as it stands there, with what the page links to."""
+        page = opened(auditor, signed)
+        (command,) = re.findall(r'id="check-command"[^>]*>([^<]*)</pre>', page.text)
+        for address in (link(page, "proof file"), link(page, "the verifier")):
+            answer: Any = auditor.get(address)
+            name = re.findall('filename="(.*)"', answer["Content-Disposition"])[0]
+            (tmp_path / name).write_bytes(b"".join(answer))
+        python = Path(sys.executable)
+        ran = subprocess.run(
+            ["/bin/sh", "-c", unescape(command)],
+            cwd=tmp_path,
+            env={"PATH": f"{python.parent}:/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert ran.stdout.startswith("UNANCHORED")
 
     def test_the_file_proves_it_without_the_rest(self, auditor: Client, signed: AuditEvent) -> None:
         answer = auditor.get(reverse("audit:proof", args=[signed.id]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils.timezone import now
@@ -30,6 +31,19 @@ def test_log_is_verified_once_a_day(age: timedelta | None, is_due: bool, monkeyp
         AuditVerdict.objects.create(verdict="ok", size=0, at=now() - age)
     jobs.verify_log_daily(timestamp=int(time.time()))
     assert bool(done) == is_due
+
+
+@pytest.mark.django_db
+def test_the_age_of_a_verdict_that_is_old_is_a_setting(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.LOG_VERIFIED_EVERY = timedelta(hours=2)
+    done: list[str] = []
+    monkeypatch.setattr(verification, "verify", lambda: done.append("verified"))
+    AuditVerdict.objects.create(verdict="ok", size=0, at=now() - timedelta(hours=1))
+    jobs.verify_old_log()
+    assert not done
+    settings.LOG_VERIFIED_EVERY = timedelta(minutes=30)
+    jobs.verify_old_log()
+    assert done == ["verified"]
 
 
 def test_ticks_that_a_frozen_worker_missed_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils.timezone import now
 from procrastinate.contrib.django.models import ProcrastinateJob
 
 from memadmin.audit.jobs import verify_log
@@ -31,7 +32,7 @@ def auditor(db: None) -> Client:
 
 def head(client: Client) -> str:
     words = words_of(client.get(address()))
-    return words[words.index("Health of the log") : words.index("Find events")]
+    return words[words.index("Health of the log") : words.index("Any event")]
 
 
 def colour(client: Client) -> str:
@@ -163,6 +164,48 @@ class TestVerifyNow:
 
     def test_looking_is_not_asking(self, auditor: Client) -> None:
         assert auditor.get(reverse("audit:verify")).status_code == 405
+
+
+class TestByItself:
+    """An old verdict is renewed by a worker, without the page waiting for it."""
+
+    def waiting(self) -> int:
+        return ProcrastinateJob.objects.filter(task_name="memadmin.audit.jobs.verify_old_log", status="todo").count()
+
+    @pytest.fixture
+    def old(self) -> AuditVerdict:
+        return AuditVerdict.objects.create(verdict="ok", size=1, at=now() - timedelta(hours=25))
+
+    def test_a_page_queues_one_verification_and_says_so(self, auditor: Client, old: AuditVerdict) -> None:
+        assert "verified yesterday" in head(auditor)
+        for _ in range(2):
+            assert "A verification waits for a worker" in head(auditor)
+        assert self.waiting() == 1
+        assert 'hx-get="/audit/health/"' in auditor.get(address()).text
+        assert not AuditEvent.objects.filter(type="log.verification_requested").exists()
+
+    def test_a_recent_verdict_is_left_alone(self, auditor: Client) -> None:
+        AuditVerdict.objects.create(verdict="ok", size=1, at=now() - timedelta(hours=23))
+        assert "waits for a worker" not in head(auditor)
+        assert self.waiting() == 0
+
+    def test_while_it_runs_the_head_asks_again_and_then_no_more(self, auditor: Client, old: AuditVerdict) -> None:
+        auditor.get(address())
+        ProcrastinateJob.objects.filter(task_name="memadmin.audit.jobs.verify_old_log").update(status="doing")
+        health = auditor.get(reverse("audit:health")).text
+        assert "It is being verified now" in health
+        assert 'hx-trigger="every 5s"' in health
+        ProcrastinateJob.objects.filter(task_name="memadmin.audit.jobs.verify_old_log").delete()
+        AuditVerdict.objects.create(verdict="ok", size=7)
+        health = auditor.get(reverse("audit:health")).text
+        assert "7 events match" in " ".join(health.split())
+        assert "hx-get" not in health
+
+    def test_one_that_was_asked_for_is_shown_too(self, auditor: Client) -> None:
+        AuditVerdict.objects.create(verdict="ok", size=1)
+        auditor.post(reverse("audit:verify"))
+        assert "A verification waits for a worker" in head(auditor)
+        assert self.waiting() == 0
 
 
 @pytest.mark.django_db(transaction=True)

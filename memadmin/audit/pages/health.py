@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from memadmin.audit.jobs import VerificationState, queue_verification_of_old_log, verification_state
 from memadmin.audit.models import AuditVerdict
 from memadmin.audit.transparency import status
 from memadmin.audit.transparency.status import LogStatus
@@ -18,10 +19,15 @@ SHOWN_FINDINGS = 5
 class AuditHealth:
     status: LogStatus
     verdict: AuditVerdict | None
+    verification: VerificationState = ""
 
     @property
     def is_broken(self) -> bool:
         return self.verdict is not None and self.verdict.verdict == BROKEN
+
+    @property
+    def is_old(self) -> bool:
+        return status.is_old(self.verdict)
 
     @property
     def is_unsigned(self) -> bool:
@@ -82,5 +88,11 @@ def sentence(finding: object) -> str:
 
 
 def health() -> AuditHealth:
-    """The current health. About twelve queries of one row each, however long the log is."""
-    return AuditHealth(status.log_status(), status.latest_verdict())
+    """The current health; a verification is queued if the last one is old. About fourteen queries of one row each,
+    however long the log is.
+    """
+    verdict = status.latest_verdict()
+    verification = verification_state()
+    if not verification and status.is_old(verdict):
+        verification = queue_verification_of_old_log()
+    return AuditHealth(status.log_status(), verdict, verification)

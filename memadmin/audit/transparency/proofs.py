@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -68,6 +69,15 @@ class EventProof:
         if with_details and (detail := AuditDetail.objects.filter(event=self.event).first()):
             found["details"] = {"salt": bytes(detail.salt).hex(), "text": detail.details}
         return found
+
+    @property
+    def file_name(self) -> str:
+        return f"event-{self.event.id}.json"
+
+    @property
+    def command(self) -> str:
+        """The command for a shell that verifies the file with the downloaded verifier, both in the current folder."""
+        return shlex.join(["python3", "verifier.py", self.file_name, "--key", str(self.checkpoint.key)])
 
     def as_file(self, *, with_details: bool = False) -> bytes:
         return json.dumps(self.as_json(with_details=with_details), indent=1, ensure_ascii=False).encode() + b"\n"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.utils.timezone import now
 
 from memadmin.audit.models import AuditAnchor, AuditEvent, AuditLeaf, AuditPending, AuditVerdict
@@ -78,6 +79,11 @@ def log_status() -> LogStatus:
 def latest_verdict() -> AuditVerdict | None:
     """Result of the last verification. One query."""
     return AuditVerdict.objects.exclude(verdict=verified_tree.STOPPED).order_by("-at", "-pk").first()
+
+
+def is_old(verdict: AuditVerdict | None) -> bool:
+    """Whether the log has to be verified again; no verdict is an old one."""
+    return verdict is None or now() > verdict.at + settings.LOG_VERIFIED_EVERY
 
 
 def _problems(status: LogStatus) -> list[AuditProblem]:

@@ -21,7 +21,6 @@ from memadmin.web import job_queue
 from sessions_app import registry
 from sessions_app.encryption.subject_keys import folder_problems
 
-VERDICT_LASTS = timedelta(days=2)
 LONGEST_SILENCE = "1 minute"
 """Age of a worker's last heartbeat; workers send one every five seconds."""
 
@@ -47,10 +46,12 @@ def log() -> Iterator[CheckFinding]:
             " MEMADMIN_SIGNING_KEY is running, then run verify_audit."
         )
         yield CheckFinding("warning", "log-was-unsigned", hint)
-    elif verdict is None or verdict.at < now() - VERDICT_LASTS:
+    elif verdict is None or verdict.at < now() - 2 * settings.LOG_VERIFIED_EVERY:
         when = f"since {verdict.at:%Y-%m-%d %H:%M} UTC" if verdict else "yet"
         yield CheckFinding(
-            "warning", "log-unverified", f"The audit log has not been verified {when}; a worker verifies it every day."
+            "warning",
+            "log-unverified",
+            f"The audit log has not been verified {when}; a worker verifies it (MEMADMIN_VERIFY_LOG_HOURS).",
         )
 
 

@@ -89,12 +89,12 @@ def proof(request: OperatorRequest, event_id: UUID) -> HttpResponse:
     shown = access.event_for(request.user, event_id)
     before_showing(EVENT_PROOF_EXPORTED, by=request.user, target=shown, subject=shown.subject_ref)
     try:
-        content = proof_of(shown).as_file()
+        proof = proof_of(shown)
     except (NotProvableYet, TreeDamaged) as problem:
         messages.warning(request, str(problem))
         return redirect(shown)
-    response = HttpResponse(content, content_type="application/json")
-    response["Content-Disposition"] = f'attachment; filename="event-{shown.id}.json"'
+    response = HttpResponse(proof.as_file(), content_type="application/json")
+    response["Content-Disposition"] = f'attachment; filename="{proof.file_name}"'
     return response
 
 

@@ -53,6 +53,12 @@ def base_context(filters: AuditFilter) -> dict[str, object]:
 
 
 @operator_page("audit.view_auditevent")
+def health_now(request: OperatorRequest) -> HttpResponse:
+    """The head of the page again, while a verification is running."""
+    return render(request, "audit/_health.html", {"health": health()})
+
+
+@operator_page("audit.view_auditevent")
 def newer(request: OperatorRequest) -> HttpResponse:
     """Number of events written after an open page was rendered, under the same filters."""
     filters = AuditFilter(request.GET, request.user)
