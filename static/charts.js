@@ -1,4 +1,5 @@
-// Charts: <canvas data-chart="id of a json_script">, with labels and stacked series of {label, colour, data}.
+// Charts: <canvas data-chart="id of a json_script">, with labels and stacked series of {label, colour, data}; or, in a part
+// that htmx loads, <canvas data-figures="the JSON">, because htmx removes scripts.
 // Only on pages with a chart; the figures are also in a table, so that these work without this file.
 "use strict";
 
@@ -30,8 +31,9 @@ function draw() {
   const text = colour("var(--tblr-secondary)");
   const line = colour("var(--tblr-border-color)");
   const font = { family: getComputedStyle(document.body).fontFamily, size: 11 };
-  for (const canvas of document.querySelectorAll("canvas[data-chart]")) {
-    const { labels, series } = JSON.parse(document.getElementById(canvas.dataset.chart).textContent);
+  for (const canvas of document.querySelectorAll("canvas[data-chart], canvas[data-figures]")) {
+    const { chart, figures } = canvas.dataset;
+    const { labels, series } = JSON.parse(figures ?? document.getElementById(chart).textContent);
     const datasets = series.map(({ label, colour: name, data }) => ({
       label,
       data,
@@ -75,4 +77,7 @@ function draw() {
 document.fonts.ready.then(() => {
   draw();
   new MutationObserver(draw).observe(document.documentElement, { attributeFilter: ["data-bs-theme"] });
+  document.addEventListener("htmx:afterSettle", (event) => {
+    if (event.target.querySelector("canvas[data-figures]")) draw();
+  });
 });

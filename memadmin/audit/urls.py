@@ -6,6 +6,7 @@ app_name = "audit"
 urlpatterns = [
     path("", log.log, name="list"),
     path("newer/", log.newer, name="newer"),
+    path("volume/", log.by_day, name="volume"),
     path("health/", log.health_now, name="health"),
     path("about/", log.about, name="about"),
     path("verify/", log.verify, name="verify"),

@@ -190,6 +190,7 @@ MATRIX: dict[str, Rule] = {
     "audit:list": page(LOG_READERS),
     "audit:newer": page(LOG_READERS),
     "audit:health": page(LOG_READERS),
+    "audit:volume": page(LOG_READERS),
     "audit:about": verb(LOG_READERS),
     "audit:event": page(LOG_READERS),
     "audit:proof": page(LOG_READERS),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
+from uuid import UUID
 
 import pytest
 from django.conf import settings
@@ -16,6 +17,7 @@ from pytest_django.live_server_helper import LiveServer
 from memadmin import audit
 from memadmin.audit.models import AuditActor, AuditDetail, AuditEvent, AuditVerdict
 from memadmin.audit.transparency import anchors
+from sessions_app.audit_events import SESSION_VIEWED, SESSIONS_ATTACHED
 from tests.audit.log_pages import NOTED, SESSION_SEEN, SUBJECT_CHANGED, event, insert_notes, insert_row, note, sign_log
 from tests.browser.conftest import Watch
 from tests.builders import make_session, make_subject
@@ -144,7 +146,7 @@ class TestWork:
 
         page.goto(log[0].get_absolute_url())
         with page.expect_download() as begun:
-            page.get_by_role("link", name="Proof file").click()
+            page.get_by_role("link", name="Download proof file").click()
         assert begun.value.suggested_filename == f"event-{log[0].id}.json"
 
     def test_compliance_erases_details_by_keyboard(self, log: list[AuditEvent], page: Page, sign_in: SignIn) -> None:
@@ -168,6 +170,81 @@ class TestWork:
         expect(page.locator("[data-row]")).to_contain_text("<script>alert(2)")
         page.locator("[data-row] a.event-link").click()
         expect(page.locator("main")).to_contain_text("<img src=x onerror=alert(1)>")
+
+
+class TestWhoReadThisPersonsSessions:
+    """In two page loads: the log, and what it answers."""
+
+    @pytest.fixture
+    def reads(self, transactional_db: None) -> list[UUID]:
+        subject, other = make_subject("cust_48213"), make_subject("cust_1")
+        helper, session = person("support"), make_session(subject=subject)
+        for items in (5, 56):
+            audit.record_alone(
+                SESSION_VIEWED,
+                by=helper,
+                target=session,
+                subject=subject,
+                counters={"items": items},
+                reason_code="customer_case",
+            )
+        audit.record_alone(SESSIONS_ATTACHED, by=helper, subject=subject, counters={"sessions": 1})
+        audit.record_alone(SESSION_VIEWED, by=helper, target=make_session(), subject=other, counters={"items": 9})
+        return [session.pk]
+
+    def check(self, page: Page, loads: list[str]) -> None:
+        rows = page.locator("[data-row]", has_text="session.viewed")
+        expect(rows).to_have_count(2)
+        expect(rows.first).to_contain_text("support read 56 items of session")
+        expect(rows.first).to_contain_text("customer support")
+        expect(page.locator("[data-row]", has_text="attached")).to_have_count(0)
+        assert "cust_48213" not in page.url
+        assert len(loads) <= 3, loads
+
+    @pytest.fixture
+    def loads(self, page: Page) -> list[str]:
+        """Addresses of the pages that were shown."""
+        shown: list[str] = []
+        page.on("load", lambda loaded: shown.append(loaded.url))
+        return shown
+
+    def test_by_mouse(self, reads: list[UUID], page: Page, sign_in: SignIn, loads: list[str]) -> None:
+        sign_in("auditor")
+        loads.clear()
+        page.goto("/audit/")
+        page.get_by_role("searchbox", name="short ID").fill("cust_48213")
+        page.get_by_label("Event", exact=True).select_option(label="Reading")
+        page.get_by_role("button", name="Apply").click()
+        expect(page.get_by_role("link", name="Remove filter about subject")).to_be_visible()
+        self.check(page, loads)
+
+    def test_by_keyboard(self, reads: list[UUID], page: Page, sign_in: SignIn, loads: list[str]) -> None:
+        sign_in("auditor")
+        page.goto("/")
+        loads.clear()
+        page.keyboard.press("g")
+        page.keyboard.press("a")
+        expect(page.get_by_role("heading", name="Audit log")).to_be_visible()
+        page.keyboard.press("/")
+        expect(page.get_by_role("searchbox", name="short ID")).to_be_focused()
+        page.keyboard.type("cust_48213")
+        page.keyboard.press("Tab")
+        page.keyboard.type("Reading")
+        page.keyboard.press("Tab")
+        page.get_by_role("searchbox", name="short ID").press("Enter")
+        expect(page.get_by_role("link", name="Remove filter about subject")).to_be_visible()
+        self.check(page, loads)
+        page.keyboard.press("j")
+        expect(page.locator("[data-row] a.event-link").first).to_be_focused()
+
+
+def test_the_chart_is_drawn_with_its_figures(log: list[AuditEvent], page: Page, sign_in: SignIn) -> None:
+    sign_in("auditor")
+    page.goto("/audit/?jobs=with")
+    expect(page.get_by_role("img", name="Events by day and group")).to_be_visible()
+    expect(page.locator("canvas[data-figures]")).to_have_attribute("style", re.compile("display: block"))
+    page.locator("summary", has_text="Numbers by day").click()
+    expect(page.get_by_role("columnheader", name="Reading")).to_be_visible()
 
 
 @pytest.fixture

@@ -22,8 +22,10 @@ from memadmin.audit.models import AuditEvent
 from memadmin.audit.pages.forms import AuditFilter, AuditLookupForm, uuid_or_none
 from memadmin.audit.pages.health import health
 from memadmin.audit.pages.listing import listed
+from memadmin.audit.pages.volume import volume
 from memadmin.audit.transparency import checkpoints
 from memadmin.web.filters import sentences
+from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
@@ -56,6 +58,15 @@ def base_context(filters: AuditFilter) -> dict[str, object]:
 def health_now(request: OperatorRequest) -> HttpResponse:
     """The head of the page again, while a verification is running."""
     return render(request, "audit/_health.html", {"health": health()})
+
+
+@operator_page("audit.view_auditevent")
+def by_day(request: OperatorRequest) -> HttpResponse:
+    """The chart of the list, under the same filters. Counts alone, so that looking at it is no event."""
+    filters = AuditFilter(request.GET, request.user)
+    context = {"filters": filters, "volume": volume(filters)}
+    status = 400 if filters.problems else 200
+    return render_page_or_fragment(request, "audit/volume.html", context, fragment="volume", status=status)
 
 
 @operator_page("audit.view_auditevent")
