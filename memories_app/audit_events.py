@@ -68,6 +68,14 @@ MEMORIES_LISTED = declare(
     sentence="{actor} viewed a list of {memories}",
     counters=("memories",),
 )
+MEMORY_TABLE_EXPORTED = declare(
+    "memory.table_exported",
+    "A person downloaded a list of memories as a table; the filter is in the details, and `statements` is 1 if the"
+    " table contains the texts.",
+    sentence="{actor} downloaded a list of {memories}[ about {subject}]",
+    counters=("memories", "statements"),
+    reasons=Purpose,
+)
 MEMORY_VIEWED = declare(
     "memory.viewed",
     "A person viewed a memory with its evidence.",

@@ -1,12 +1,13 @@
 from django.urls import path
 
 from memories_app.learning.views import distillers, signals
-from memories_app.pages import memories, recall_preview, recalls
+from memories_app.pages import exports, memories, recall_preview, recalls
 
 app_name = "memories"
 urlpatterns = [
     path("", memories.memory_list, name="list"),
     path("search/", memories.search, name="search"),
+    path("table.csv", exports.memory_table, name="table"),
     path("distillers/", distillers.distillers, name="distillers"),
     path("recall/", recall_preview.recall, name="recall"),
     path("recalls/<uuid:recall_id>/", recalls.recall, name="recall-detail"),

@@ -105,6 +105,18 @@ SESSIONS_LISTED = declare(
     sentence="{actor} viewed a list of {sessions}",
     counters=("sessions",),
 )
+SESSIONS_EXPORTED = declare(
+    "session.table_exported",
+    "A person downloaded a list of sessions as a table, without content; the filter is in the details.",
+    sentence="{actor} downloaded a list of {sessions}[ about {subject}]",
+    counters=("sessions",),
+)
+SUBJECTS_EXPORTED = declare(
+    "subject.table_exported",
+    "A person downloaded the list of subjects as a table, with their ids.",
+    sentence="{actor} downloaded a list of {subjects}",
+    counters=("subjects",),
+)
 SUBJECT_VIEWED = declare(
     "subject.viewed",
     "A person viewed the page of a subject, with its ids.",

@@ -3,6 +3,7 @@ from django.urls import path
 from sessions_app.views import (
     connect,
     downloads,
+    exports,
     find,
     item,
     locked,
@@ -24,6 +25,7 @@ urlpatterns = [
     path("", overview.overview, name="overview"),
     path("sessions/", sessions.session_list, name="list"),
     path("sessions/newer/", sessions.newer, name="newer"),
+    path("sessions/table.csv", exports.session_table, name="table"),
     path("sessions/about/", subject_filter.filter_by_subject, name="about"),
     path("sessions/label/", sessions.label, name="label"),
     path("sessions/unlabel/", sessions.unlabel, name="unlabel"),
@@ -44,6 +46,7 @@ urlpatterns = [
     path("sessions/<uuid:record_id>/export.jsonl", downloads.export_jsonl, name="export-jsonl"),
     path("sessions/<uuid:record_id>/export.md", downloads.export_markdown, name="export-markdown"),
     path("subjects/", subjects.subject_list, name="subjects"),
+    path("subjects/table.csv", exports.subject_table, name="subjects-table"),
     path("subjects/<uuid:subject_id>/", subjects.subject, name="subject"),
     path("subjects/<uuid:subject_id>/merge/", subjects.merge, name="subject-merge"),
     path("subjects/<uuid:subject_id>/undo-merge/", subjects.undo_merge, name="subject-undo-merge"),

@@ -5,11 +5,18 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from io import StringIO
 from itertools import chain
 
 from django.http import StreamingHttpResponse
 from django.utils.cache import add_never_cache_headers
+from django.utils.timezone import now
+
+BYTE_ORDER_MARK = "\ufeff"
+
+MOST_ROWS = 1_000_000
+"""Maximum of rows in a table for spreadsheets, which read 1,048,576. More are refused, as a part would mislead."""
 
 # Characters with which a formula begins in spreadsheets, also full-width, and characters skipped before it.
 SKIPPED = "[ \u00a0\u200b\u2060\ufeff]*"
@@ -42,6 +49,21 @@ def taken(buffer: StringIO) -> str:
     buffer.seek(0)
     buffer.truncate()
     return text
+
+
+def table_download(header: Iterable[str], rows: Iterable[Iterable[object]], name: str) -> StreamingHttpResponse:
+    """A table as CSV for spreadsheets, as a download with this name and today's date; see `csv_lines`.
+
+    It begins with a byte order mark: without one Excel reads the file in the code page of the computer, and "Müller"
+    becomes "MÃ¼ller". Files for programs are without.
+    """
+    lines = chain([BYTE_ORDER_MARK], csv_lines(header, rows))
+    return as_download(lines, f"{name}-{now():%Y-%m-%d}.csv", "text/csv")
+
+
+def in_utc(instant: datetime | None) -> str:
+    """A time as spreadsheets read it, without a zone; empty for None."""
+    return f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%S}" if instant else ""
 
 
 def as_download(parts: Iterable[str], name: str, content_type: str) -> StreamingHttpResponse:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, get_args
 
@@ -175,6 +175,17 @@ def rows_after(queryset: QuerySet[Row], row: Row) -> QuerySet[Row]:
 def rows_before(queryset: QuerySet[Row], row: Row) -> QuerySet[Row]:
     """The rows before this one, the nearest first."""
     return queryset.filter(beyond(sort_keys(queryset), place_of("newer", row, queryset))).reverse()
+
+
+def in_batches(queryset: QuerySet[Row], size: int) -> Iterator[list[Row]]:
+    """All rows in the queryset's order, `size` at a time by key; one query each, so that memory and cost stay flat.
+
+    A row whose key changes meanwhile may be missing or come twice.
+    """
+    batch = list(queryset[:size])
+    while batch:
+        yield batch
+        batch = list(rows_after(queryset, batch[-1])[:size]) if len(batch) == size else []
 
 
 def place_of(direction: Direction, row: Model, queryset: QuerySet[Any]) -> KeyPosition:

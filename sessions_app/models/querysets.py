@@ -178,6 +178,10 @@ class SubjectQuerySet(models.QuerySet["Subject"]):
         """Subjects that were not merged into another."""
         return self.filter(merged_into__isnull=True)
 
+    def listed(self) -> SubjectQuerySet:
+        """The subjects of the list, newest first, with their ids."""
+        return self.unmerged().filter(erased_at=None).newest_first().with_ids()
+
     def with_ids(self) -> SubjectQuerySet:
         """Subjects with their ids, and so their labels. One query more."""
         return self.prefetch_related("aliases")

@@ -39,8 +39,7 @@ LOOKERS_DAYS = 30
 
 @operator_page("sessions_app.view_subject")
 def subject_list(request: OperatorRequest) -> HttpResponse:
-    unmerged = Subject.objects.unmerged().filter(erased_at=None).newest_first().prefetch_related("aliases")
-    page = SUBJECTS.page(request, unmerged)
+    page = SUBJECTS.page(request, Subject.objects.listed())
     read_audit.subjects(page.rows)
     return SUBJECTS.render(request, {}, page)
 

@@ -203,6 +203,7 @@ MATRIX: dict[str, Rule] = {
     "audit:verify": verb(LOG_READERS),
     # Memories
     "memories:list": page(READERS),
+    "memories:table": page(READERS),
     "memories:memory": page(READERS),
     "memories:recall": form(READERS),
     "memories:search": verb(READERS),
@@ -221,6 +222,7 @@ MATRIX: dict[str, Rule] = {
     # Sessions
     "sessions:overview": page(EVERYBODY),
     "sessions:list": page(READERS),
+    "sessions:table": page(READERS),
     "sessions:newer": page(READERS),
     "sessions:timeline": page(READERS),
     "sessions:live": page(READERS),
@@ -247,6 +249,7 @@ MATRIX: dict[str, Rule] = {
     "sessions:search-messages": page(READERS),
     # Subjects
     "sessions:subjects": page(SUBJECT_VIEWERS),
+    "sessions:subjects-table": page(SUBJECT_VIEWERS),
     "sessions:subject": page(SUBJECT_VIEWERS),
     "sessions:redact-subject": form(DECIDERS),
     "sessions:subject-merge": verb(KEEPERS),
@@ -347,6 +350,7 @@ FRESH_PROOF = {
         {
             *("audit:export-jsonl", "audit:export-csv", "audit:export-log"),
             *("sessions:export-jsonl", "sessions:export-markdown", "erasure:copy-fetch"),
+            *("sessions:table", "sessions:subjects-table", "memories:table"),
             *("mfa_activate_totp", "mfa_add_webauthn", "mfa_view_recovery_codes"),
         }
     ),
