@@ -9,6 +9,7 @@ from html import unescape
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID, uuid4
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.contrib.auth.models import User
@@ -16,6 +17,7 @@ from django.db import connection
 from django.http import QueryDict
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.timezone import now
 
 from memadmin.audit.log.groups import EventGroup
@@ -78,7 +80,16 @@ def test_the_filters_of_the_list_count() -> None:
     assert counted(type="reading", since="0001-01-01", until="9999-12-31").total == 3
     assert counted().days[-1] == now().date()
     assert counted(since="9999-12-31").days == ()
+    assert counted(until="0001-01-02").total == 0
     assert counted(type="tea.poured").days == ()
+
+
+def test_a_day_is_one_of_the_reader() -> None:
+    zone = ZoneInfo("Pacific/Kiritimati")
+    noted = note()
+    with timezone.override(zone):
+        found = counted(type="note.taken")
+    assert list(found.counts) == [(noted.at.astimezone(zone).date(), EventGroup.SETTINGS)]
 
 
 def test_an_event_in_two_branches_is_counted_once() -> None:

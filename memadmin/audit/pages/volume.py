@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, timedelta
 from typing import Any
 
 from django.db import connection
-from django.utils.timezone import now
+from django.utils.timezone import get_current_timezone_name, localdate
 
 from memadmin.audit.log.groups import EventGroup, group_of
 from memadmin.audit.pages.forms import AuditFilter
@@ -23,7 +23,7 @@ MOST_COUNTED = 50_000
 
 # By number, because one event can be in two branches: with its own subject and with others.
 BY_DAY = """
-SELECT (at AT TIME ZONE 'UTC')::date, type, count(DISTINCT number) FROM ({newest}) AS newest GROUP BY 1, 2
+SELECT (at AT TIME ZONE %s)::date, type, count(DISTINCT number) FROM ({newest}) AS newest GROUP BY 1, 2
 """
 
 COLOURS = {
@@ -85,19 +85,18 @@ class EventVolume:
 
 
 def volume(filters: AuditFilter) -> EventVolume:
-    """The events of a filter by day, in UTC: of the last DAYS days up to its end. One query.
+    """The events of a filter by day in the reader's time zone: of the last DAYS days up to its end. One query.
 
     Reads at most MOST_COUNTED events, newest first, along the indexes of the list.
     """
-    last = min(filters.active.get("until") or date.max, now().astimezone(UTC).date())
-    first = max(filters.active.get("since") or date.min, last - timedelta(days=DAYS - 1))
+    last = min(filters.active.get("until") or date.max, localdate())
+    first = max(filters.active.get("since") or date.min, date.fromordinal(max(last.toordinal() - DAYS + 1, 1)))
     if filters.errors or first > last:
         return EventVolume((), Counter())
-    since = datetime.combine(first, time.min, UTC)
-    sql, parameters = newest([branch.filter(at__gte=since) for branch in filters.branches()])
+    sql, parameters = newest([branch.since(first) for branch in filters.branches()])
     counts: Counter[tuple[date, EventGroup]] = Counter()
     with connection.cursor() as cursor:
-        cursor.execute(BY_DAY.format(newest=sql), parameters)
+        cursor.execute(BY_DAY.format(newest=sql), [get_current_timezone_name(), *parameters])
         for day, name, count in cursor.fetchall():
             counts[day, group_of(name)] += count
     is_capped = counts.total() >= MOST_COUNTED
