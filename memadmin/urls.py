@@ -17,6 +17,7 @@ urlpatterns = [
     path("help/", include("memadmin.web.help.urls")),
     path("holds/", include("memadmin.retention.holds.urls")),
     path("memories/", include("memories_app.urls")),
+    path("people/", include("memadmin.accounts.people.urls")),
     path("runs/", include("memadmin.runs.urls")),
     path("requests/batches/", include("memadmin.erasure.batches.urls")),
     path("requests/", include("memadmin.erasure.urls")),

@@ -28,6 +28,11 @@ def person_for(operator: User, person_id: int) -> User:
     return found(people.filter(pk=person_id).first())
 
 
+def has_still(person: User, permission: str) -> bool:
+    """Whether a person has a permission now: the user of a request remembers those that they had at its beginning."""
+    return User.objects.get(pk=person.pk).has_perm(permission)
+
+
 def found(row: Row | None) -> Row:
     if row is None:
         raise Http404

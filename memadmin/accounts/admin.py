@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -25,6 +25,7 @@ from django.utils.decorators import method_decorator
 
 from memadmin import audit
 from memadmin.accounts import access, user_actions
+from memadmin.accounts.people import services as people
 from memadmin.accounts.raw_edits import ReasonedEdits, operator, why_of
 from memadmin.accounts.role_requests import services as role_requests
 from memadmin.accounts.role_requests.services import AccountRight, is_guarded
@@ -65,8 +66,13 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
     change_form_template = "admin/person.html"
     change_user_password_template = "admin/person_password.html"
 
-    changeform_view = confirmed(UserAdmin.changeform_view)
-    delete_view = confirmed(UserAdmin.delete_view)
+    @confirmed
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return leaving_an_administrator(request, super().changeform_view, *args, **kwargs)
+
+    @confirmed
+    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return leaving_an_administrator(request, super().delete_view, *args, **kwargs)
 
     @confirmed
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
@@ -96,7 +102,9 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
         """Saves the account without the rights that need a second person; `save_related` requests them."""
         wanted, held = rights_in(form.cleaned_data), list[AccountRight]()
         if change:
+            people.lock_administrators()
             stored = User.objects.select_for_update().get(pk=obj.pk)
+            form.was_administrator = people.administrators().filter(pk=stored.pk).exists()
             held = role_requests.rights_of(stored)
             if obj.is_active and (not stored.is_active or is_taken_over(stored, obj, by=operator(request))):
                 # All rights that it has, also those that this form does not show: activating it gives them.
@@ -119,6 +127,8 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
+        if change and form.was_administrator:
+            people.require_an_administrator()
         for right in form.rights_to_request:
             try:
                 role_requests.request_role(form.instance, right, by=operator(request), why=why_of(request))
@@ -128,6 +138,13 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
                 messages.warning(
                     request, f"Not in effect yet: {right}. Another administrator has to confirm it under Role requests."
                 )
+
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        people.lock_administrators()
+        was_administrator = people.administrators().filter(pk=obj.pk).exists()
+        super().delete_model(request, obj)
+        if was_administrator:
+            people.require_an_administrator()
 
     def get_urls(self) -> list[URLPattern]:
         reset = self.admin_site.admin_view(self.reset_second_factor)
@@ -146,9 +163,7 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
             context = {**self.admin_site.each_context(request), "title": "Reset second factor", "person": person}
             return render(request, "admin/reset_second_factor.html", context)
         try:
-            with transaction.atomic():
-                taken = role_requests.request_again(person, by=by, why=why_of(request))
-                user_actions.reset_second_factor(person, by=by, why=why_of(request))
+            taken = people.reset_second_factor(person, by=by, why=why_of(request))
         except (user_actions.OwnSecondFactor, role_requests.RoleRequestRefused) as problem:
             messages.error(request, str(problem))
         else:
@@ -168,6 +183,20 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
         if obj and obj.is_superuser and not request.user.is_superuser:
             return False
         return super().has_change_permission(request, obj)
+
+
+def leaving_an_administrator(
+    request: HttpRequest, view: Callable[..., HttpResponse], *args: Any, **kwargs: Any
+) -> HttpResponse:
+    """The answer of a view of Django admin, or its page again with the reason where nobody could administer accounts.
+
+    The view has rolled its change back then.
+    """
+    try:
+        return view(request, *args, **kwargs)
+    except people.LastAdministrator as problem:
+        messages.error(request, str(problem))
+        return redirect(request.path)
 
 
 def rights_in(cleaned: Mapping[str, Any]) -> list[AccountRight]:

@@ -96,6 +96,52 @@ ROLE_TOLD = declare(
     counters=("addresses",),
 )
 
+ROLE_GIVEN = declare(
+    "role.given",
+    "An administrator gave a role that needs no second person; which one is in the details.",
+    object="auth.user",
+    reasons=EditReason.values,
+)
+ROLE_TAKEN = declare(
+    "role.taken",
+    "An administrator took a role away; which one is in the details.",
+    object="auth.user",
+    reasons=EditReason.values,
+)
+
+PERSON_ADDED = declare(
+    "person.added", "An administrator added an account.", object="auth.user", reasons=EditReason.values
+)
+PERSON_INVITED = declare(
+    "person.invited",
+    "An administrator made a link with which a person sets the password of their account, once; earlier links ended."
+    " The reason code says whether it was mailed to the address of the account, or shown to the administrator.",
+    object="auth.user",
+    reasons=("mailed", "shown"),
+)
+INVITATION_ACCEPTED = declare(
+    "person.invitation_accepted", "A person set the password of their account with a link.", object="auth.user"
+)
+INVITATION_REFUSED = declare(
+    "person.invitation_refused",
+    "A link for setting a password was refused: it was used before or replaced, has expired, or the account is switched"
+    " off.",
+    object="auth.user",
+    reasons=("used", "expired", "switched_off"),
+)
+PERSON_SWITCHED_OFF = declare(
+    "person.switched_off",
+    "An administrator switched an account off: its sessions and its links ended.",
+    object="auth.user",
+    reasons=EditReason.values,
+)
+PERSON_SWITCHED_ON = declare(
+    "person.switched_on",
+    "An administrator switched an account on; rights that need a second person were requested again.",
+    object="auth.user",
+    reasons=EditReason.values,
+)
+
 FACTORS = ("totp", "webauthn", "recovery_codes")
 
 SIGNED_IN = declare(

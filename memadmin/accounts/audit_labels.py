@@ -15,11 +15,9 @@ from memadmin.audit.log.label_registry import Name, by_ref, finds, names
 
 @names("auth.user")
 def user_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
-    may_open = viewer.has_perm("auth.view_user")
+    may_open = viewer.has_perm("accounts.view_people")
     return {
-        ref: Name(
-            f"account {user.get_username()}", reverse("admin:auth_user_change", args=[user.pk]) if may_open else ""
-        )
+        ref: Name(f"account {user.get_username()}", reverse("people:person", args=[user.pk]) if may_open else "")
         for ref, user in by_ref(User.objects.defer("password"), refs).items()
     }
 

@@ -6,6 +6,7 @@ from django.core.management import call_command
 from procrastinate.contrib.django import app
 
 from memadmin.accounts import notices
+from memadmin.accounts.people import invitations
 from memadmin.web.periodic import is_stale
 
 
@@ -20,6 +21,7 @@ def send_notices(timestamp: int) -> None:
 @app.periodic(cron="23 3 * * *")
 @app.task(queueing_lock="forget_old_logins")
 def forget_old_logins(timestamp: int) -> None:
-    """Deletes expired sign-in sessions from the database."""
+    """Deletes expired sign-in sessions, and links of old invitations, from the database."""
     if not is_stale(timestamp):
         call_command("clearsessions")
+        invitations.forget_old_links()

@@ -23,6 +23,7 @@ __all__ = [
     "GovernedGroup",
     "GovernedUser",
     "GrantedSession",
+    "Invitation",
     "Notice",
     "RolePermission",
     "RoleRequest",
@@ -256,6 +257,24 @@ class AccountAccess(models.Model):
 
     def __str__(self) -> str:
         return f"access to account {self.person_id}"
+
+
+class Invitation(models.Model):
+    """A link with which a person sets the password of their account, once. The token is in the link alone."""
+
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="invitations")
+    digest = models.CharField(max_length=64, unique=True)
+    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    made_at = models.DateTimeField(db_default=Now(), editable=False)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        default_permissions = ()
+        permissions: ClassVar = [("view_people", "Can see accounts, their roles, second factors and open sessions")]
+
+    def __str__(self) -> str:
+        return f"invitation to account {self.person_id}"
 
 
 class Notice(models.Model):

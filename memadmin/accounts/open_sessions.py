@@ -5,6 +5,8 @@ allauth's own functions would store the keys of sessions, and look for sessions 
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from allauth.account.adapter import get_adapter
@@ -52,6 +54,15 @@ def open_to(user: User) -> list[UserSession]:
     if gone := rows.keys() - alive:
         UserSession.objects.filter(user=user, session_key__in=gone).delete()
     return [row for key, row in rows.items() if key in alive]
+
+
+def count_open(users: Sequence[User]) -> Counter[int]:
+    """Number of open sign-ins by the primary key of the user. Three queries, and no row is deleted."""
+    passwords = User.objects.only("password").in_bulk([user.pk for user in users if user.is_active])
+    owners = dict(UserSession.objects.filter(user__in=passwords).values_list("session_key", "user_id"))
+    sessions = Session.objects.filter(session_key__in=owners, expire_date__gt=now())
+    keys = ((owners[session.session_key], session) for session in sessions)
+    return Counter(owner for owner, session in keys if _is_of(passwords[owner], session))
 
 
 def end(row: UserSession) -> None:

@@ -27,6 +27,8 @@ LOG = ["audit.view_auditevent", "audit.export_log", "audit.verify_log"]
 
 DATA_MAP = ["erasure.view_data_map"]
 
+PEOPLE = ["accounts.view_people"]
+
 SUPPORT = [
     *READ,
     "sessions_app.attach_session",
@@ -37,7 +39,7 @@ SUPPORT = [
     "memories_app.stop_learning",
 ]
 
-UNGUARDED = frozenset([*LOG, *DATA_MAP])
+UNGUARDED = frozenset([*LOG, *DATA_MAP, *PEOPLE])
 """Permissions that one administrator gives alone: they show no content and decide nothing. Any other takes two."""
 
 RUNS = ["runs.view_run", "runs.control_run"]
@@ -69,7 +71,7 @@ ROLES: dict[str, list[str]] = {
         *DATA_MAP,
         "erasure.change_processing_record",
     ],
-    "auditor": [*LOG, *DATA_MAP],
+    "auditor": [*LOG, *DATA_MAP, *PEOPLE],
     "administrator": [
         "auth.add_user",
         "auth.change_user",
@@ -92,6 +94,7 @@ ROLES: dict[str, list[str]] = {
         "sessions_app.delete_subjectalias",
         "sessions_app.view_subjectalias",
         *RUNS,
+        *PEOPLE,
     ],
 }
 

@@ -2,6 +2,7 @@ from django.urls import include, path
 
 from memadmin.accounts.content_access.views import purpose
 from memadmin.accounts.oidc import PROVIDER_ID
+from memadmin.accounts.people import views as people
 from memadmin.accounts.views import account, company, confirm, login, second_factor
 
 own_pages = [
@@ -9,6 +10,7 @@ own_pages = [
     path("logout/", login.sign_out, name="logout"),
     path("grants/", include("memadmin.accounts.grants.urls")),
     path("roles/", include("memadmin.accounts.role_requests.urls")),
+    path("invitation/<str:token>/", people.invitation, name="invitation"),
     path("", account.account, name="account"),
     path("sessions/<int:session_id>/end/", account.end_session, name="session-end"),
     path("sessions/end-others/", account.end_other_sessions, name="sessions-end-others"),

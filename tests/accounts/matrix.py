@@ -40,6 +40,7 @@ SUBJECT_VIEWERS = only(SUPPORT, REVIEWER, COMPLIANCE, ADMINISTRATOR)
 STORE_VIEWERS = only(SUPPORT, COMPLIANCE, ADMINISTRATOR)
 RUN_VIEWERS = only(COMPLIANCE, ADMINISTRATOR)
 ADMINISTRATORS = only(ADMINISTRATOR)
+PEOPLE_VIEWERS = only(AUDITOR, ADMINISTRATOR)
 LOG_READERS = only(COMPLIANCE, AUDITOR)
 DECIDERS = only(COMPLIANCE)
 SUPERUSERS = only()
@@ -114,6 +115,12 @@ MATRIX: dict[str, Rule] = {
     "mfa_add_webauthn": form(EVERYBODY),
     "mfa_view_recovery_codes": page(EVERYBODY),
     "mfa_generate_recovery_codes": verb(EVERYBODY),
+    "accounts:invitation": form(OPEN),
+    # People
+    "people:list": form(PEOPLE_VIEWERS),
+    "people:person": page(PEOPLE_VIEWERS),
+    **{f"people:{name}": form(ADMINISTRATORS) for name in ("new", "off", "on", "second-factor", "link")},
+    **{f"people:{name}": verb(ADMINISTRATORS) for name in ("roles", "sign-out", "session-end")},
     # Grants
     "accounts:grants": page(EVERYBODY),
     "accounts:grant": page(EVERYBODY),
@@ -357,6 +364,7 @@ FRESH_PROOF = {
     "POST": frozenset(
         {
             *("accounts:second-factor-remove", "mfa_activate_totp", "mfa_add_webauthn", "mfa_generate_recovery_codes"),
+            *(f"people:{name}" for name in ("new", "roles", "off", "on", "second-factor", "link")),
             *("accounts:grant-approve", "accounts:role-confirm", "sessions:ask", "sessions:unlock"),
             *("audit:erase-details", "audit:erase-name", "retention:hold-release", "policies:approve-change"),
             *("erasure:request-approve", "erasure:request-leave-out", "batches:batch-approve"),

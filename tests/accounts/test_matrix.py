@@ -207,6 +207,7 @@ def make_world(user: User) -> World:
             "review_id": Review.objects.create(memory=decided, rule=rule, decision="approve", is_sample=True).pk,
             "factor_id": factors[user.pk],
             "person_id": colleague.pk,
+            "browser_id": their_session.pk,
             "id": colleague.pk,
             "app_label": "sessions_app",
             "url": "nothing",
@@ -244,6 +245,7 @@ def make_world(user: User) -> World:
             "session_id": 999_999,
             "factor_id": 999_999,
             "person_id": 999_999,
+            "browser_id": 999_999,
         },
         somebody_elses={
             "grant_id": theirs.pk,

@@ -127,6 +127,15 @@ def request_again(person: User, *, by: User, why: audit.Why) -> list[AccountRigh
     note_access(person, by=by)
     if by.pk == person.pk or not person.is_active:
         return []
+    return take_and_request(person, by=by, why=why)
+
+
+@transaction.atomic
+def take_and_request(person: User, *, by: User, why: audit.Why) -> list[AccountRight]:
+    """Takes the guarded rights of an active account away and requests them again; returns them.
+
+    Raises RoleRequestRefused if `by` may not administer one of the rights.
+    """
     taken = [right for right in rights_of(person) if right.is_guarded]
     for right in taken:
         require_administrator(by, right)

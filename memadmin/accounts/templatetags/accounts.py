@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from django import template
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -28,3 +30,30 @@ def stated_purpose(context: template.Context) -> Stated | None:
     """Current purpose of the signed-in user; no query."""
     request = context["request"]
     return stated_in(request) if request.user.is_authenticated else None
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserWords:
+    """A browser in words, with its symbol."""
+
+    words: str
+    symbol: str
+
+
+PROGRAMS = [("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari")]
+"""Parts of what browsers call themselves. Most name others too, so the first that is found counts."""
+
+SYSTEMS = [
+    *(("iPhone", "iPhone"), ("iPad", "iPad"), ("Android", "Android"), ("Windows", "Windows")),
+    *(("Mac OS", "macOS"), ("CrOS", "ChromeOS"), ("Linux", "Linux")),
+]
+MOBILE = {"iPhone", "iPad", "Android"}
+
+
+@register.filter
+def browser(user_agent: str) -> BrowserWords:
+    """What a browser calls itself, as "Firefox on Android"; unknown ones as they are."""
+    program = next((words for part, words in PROGRAMS if part in user_agent), "")
+    system = next((words for part, words in SYSTEMS if part in user_agent), "")
+    words = " on ".join(filter(None, [program, system])) or user_agent or "unknown browser"
+    return BrowserWords(words, "device-mobile" if system in MOBILE else "device-desktop")
