@@ -305,6 +305,7 @@ LOGOUT_REDIRECT_URL = "accounts:login"
 
 LANGUAGE_CODE = "en"
 USE_I18N = False
+FORMAT_MODULE_PATH = "memadmin.web.formats"
 USE_TZ = True
 TIME_ZONE = "UTC"
 

@@ -175,6 +175,16 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
             )
         return redirect("admin:auth_user_change", person_id)
 
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        in_our_words = {
+            "labels": {"groups": "Roles"},
+            "help_texts": {
+                "groups": "The account has the permissions of all its roles.",
+                "is_active": "An account that is not active cannot sign in. Take this instead of deleting accounts.",
+            },
+        }
+        return super().get_form(request, obj, change=change, **in_our_words, **kwargs)
+
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[str]:
         always = ["last_login", "date_joined"]
         return always if request.user.is_superuser else [*always, "user_permissions", "is_superuser"]

@@ -1,5 +1,5 @@
 from allauth.usersessions import apps as usersessions
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.contrib.admin import apps as admin
 
 
@@ -9,6 +9,20 @@ class AccountsConfig(AppConfig):
 
     def ready(self) -> None:
         from memadmin.accounts import reauth_views, signals  # noqa: F401  # they register themselves
+
+        name_in_our_words()
+
+
+def name_in_our_words() -> None:
+    """Gives Django's users and groups the names that the console has for them, for the pages of Django admin.
+
+    Only the names that pages show: migrations and permissions have those of Django.
+    """
+    auth = apps.get_app_config("auth")
+    auth.verbose_name = "Accounts"
+    for model, name in (("User", "account"), ("Group", "role")):
+        options = auth.get_model(model)._meta
+        options.verbose_name, options.verbose_name_plural = name, f"{name}s"
 
 
 class OpenSessionsConfig(usersessions.UserSessionsConfig):  # type: ignore[misc]  # allauth has no types

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
@@ -40,6 +42,25 @@ def test_administrator_makes_no_superuser_and_gives_no_single_permission(adminis
     assert helper.last_name == "Seen"
     assert not helper.is_superuser
     assert not helper.has_perm("sessions_app.raw_edit")
+
+
+def test_django_admin_in_our_words_with_our_clock_and_theme(administrator: Client) -> None:
+    at = datetime(2026, 11, 26, 15, 4, tzinfo=UTC)
+    newcomer = User.objects.create_user("newcomer", last_login=at)
+    page = administrator.get(reverse("admin:auth_user_changelist")).text
+    assert "26 November 2026, 15:04 UTC" in page
+    assert "Select account to change" in page
+    assert "Add account" in page
+    assert "theme-toggle" not in page
+    assert "admin-theme.js" in page
+    assert reverse("accounts:logout") in page
+    form = administrator.get(change(newcomer)).text
+    assert "26 November 2026, 15:04 UTC" in form
+    assert "Change account" in form
+    index = administrator.get(reverse("admin:index")).text
+    assert "Roles" in index
+    for word in ("Users", "Groups", "Authentication and Authorization", "Log out", "View site", "Welcome"):
+        assert word not in index + form + page
 
 
 @pytest.mark.parametrize("form", ["auth_user_change", "auth_user_password_change"])
