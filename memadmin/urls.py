@@ -24,6 +24,7 @@ urlpatterns = [
     path("retention/", include("memadmin.retention.sweep.urls")),
     path("retention/", include("memadmin.retention.policies.urls")),
     path("reviews/", include("memories_app.review.urls")),
+    path("system/", include("memadmin.deploy.system.urls")),
     path("", include("sessions_app.urls")),
 ]
 

@@ -271,7 +271,11 @@ class Invitation(models.Model):
 
     class Meta:
         default_permissions = ()
-        permissions: ClassVar = [("view_people", "Can see accounts, their roles, second factors and open sessions")]
+        # Of pages that have no table of their own.
+        permissions: ClassVar = [
+            ("view_people", "Can see accounts, their roles, second factors and open sessions"),
+            ("view_system", "Can see the health of the system and the findings of its checks"),
+        ]
 
     def __str__(self) -> str:
         return f"invitation to account {self.person_id}"

@@ -95,6 +95,7 @@ ROLES: dict[str, list[str]] = {
         "sessions_app.view_subjectalias",
         *RUNS,
         *PEOPLE,
+        "accounts.view_system",
     ],
 }
 

@@ -73,6 +73,7 @@ SECTIONS = {
     "System": [
         NavigationLink("Stores", "sessions:stores", "database", "t", ("sessions_app.view_sessionstore",)),
         NavigationLink("Runs", "runs:list", "circle-dashed", "n", ("runs.view_run",)),
+        NavigationLink("Health", "system:system", "heartbeat", "i", ("accounts.view_system",)),
         NavigationLink("People", "people:list", "users", "l", ("accounts.view_people",)),
         RAW_EDITS,
     ],

@@ -121,6 +121,9 @@ MATRIX: dict[str, Rule] = {
     "people:person": page(PEOPLE_VIEWERS),
     **{f"people:{name}": form(ADMINISTRATORS) for name in ("new", "off", "on", "second-factor", "link")},
     **{f"people:{name}": verb(ADMINISTRATORS) for name in ("roles", "sign-out", "session-end")},
+    # System
+    "system:system": page(ADMINISTRATORS),
+    "system:check": verb(ADMINISTRATORS),
     # Grants
     "accounts:grants": page(EVERYBODY),
     "accounts:grant": page(EVERYBODY),

@@ -6,6 +6,7 @@ what is wrong, in sentences that say what to do.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 from django.core.exceptions import ImproperlyConfigured
@@ -44,15 +45,24 @@ OF_DATABASE: tuple[Check, ...] = (
 )
 
 
-def findings() -> list[CheckFinding]:
-    """All findings, errors first."""
+def findings(*, until: float | None = None) -> list[CheckFinding]:
+    """All findings, errors first. From the time `until` on (of `time.monotonic`) no further check begins: a finding
+    names those that did not run.
+    """
     if reasons := reasons_not_to_serve():
         found = [CheckFinding("error", "database", reason) for reason in reasons]
         checks = OF_SETTINGS
     else:
         found, checks = [], OF_DATABASE + OF_SETTINGS
+    left_out = []
     for check in checks:
-        found += answered(check)
+        if until is None or time.monotonic() < until:
+            found += answered(check)
+        else:
+            left_out.append(name_of(check))
+    if left_out:
+        hint = f"There was no time left for these checks: {', '.join(left_out)}. Run `memadmin check_deploy`."
+        found.append(CheckFinding("warning", "not-checked", hint))
     return sorted(found, key=lambda finding: finding.level)
 
 
@@ -62,4 +72,8 @@ def answered(check: Check) -> list[CheckFinding]:
         return list(check())
     except (Error, StoreUnavailable, ImproperlyConfigured) as problem:
         reason = str(problem).splitlines()[0].rstrip(".")
-        return [CheckFinding("error", check.__name__.replace("_", "-"), f"This check failed: {reason}.")]
+        return [CheckFinding("error", name_of(check), f"This check failed: {reason}.")]
+
+
+def name_of(check: Check) -> str:
+    return check.__name__.replace("_", "-")

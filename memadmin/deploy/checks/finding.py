@@ -14,3 +14,14 @@ class CheckFinding:
     """An error breaks a promise of the deployment; a warning is a risk that an operator should have accepted."""
     check: str
     hint: str
+    """What is wrong, and what to do, in sentences."""
+
+    @property
+    def title(self) -> str:
+        """The first sentence of the hint."""
+        return self.hint.partition(". ")[0].removesuffix(".")
+
+    @property
+    def rest(self) -> str:
+        """The sentences after the first one."""
+        return self.hint.partition(". ")[2]

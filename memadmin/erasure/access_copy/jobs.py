@@ -11,6 +11,7 @@ from memadmin.web.periodic import is_stale
 @app.periodic(cron="*/10 * * * *")
 @app.task(queueing_lock="delete_access_copies")
 def delete_access_copies(timestamp: int) -> None:
+    """Deletes expired copies of people's data, and files without a copy."""
     if not is_stale(timestamp):
         deleting.delete_expired()
         files.delete_orphans()
