@@ -3,3 +3,9 @@
 addEventListener("load", () => {
   for (const icon of document.querySelectorAll("span.help-tooltip[aria-label]")) icon.setAttribute("role", "img");
 });
+
+// The times offered beside a field, with hours from 0 to 23. The script that shows them begins after loading.
+if (window.DateTimeShortcuts) {
+  const hours = [0, 6, 12, 18].map((hour) => [`${String(hour).padStart(2, "0")}:00`, hour]);
+  window.DateTimeShortcuts.clockHours.default_ = [["Now", -1], ...hours];
+}

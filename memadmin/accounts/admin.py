@@ -14,6 +14,7 @@ import allauth.usersessions.admin  # noqa: F401
 from django.apps import apps
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
+from django.contrib.admin.widgets import FilteredSelectMultiple
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, Permission, User
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -42,6 +43,14 @@ admin.site.unregister([User, Group])
 confirmed = method_decorator(recently_authenticated(doing="change users and roles"))
 
 
+class RoleListFilter(admin.RelatedFieldListFilter):
+    """Django's filter by groups, under our name for them."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = "role"
+
+
 @admin.register(User)
 class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # generic in its stubs only
     """Administrators create accounts and assign roles.
@@ -54,7 +63,7 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
     # No bulk deletion: each deleted user is confirmed separately.
     actions = None
     list_display = ("username", "first_name", "last_name", "is_active", "last_login")
-    list_filter = ("groups", "is_active", "is_superuser")
+    list_filter = (("groups", RoleListFilter), "is_active", "is_superuser")
     # Without is_staff, which is not used here (see admin_site.py).
     fieldsets = (
         (None, {"fields": ["username", "password", "is_active"]}),
@@ -178,6 +187,7 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         in_our_words = {
             "labels": {"groups": "Roles"},
+            "widgets": {"groups": FilteredSelectMultiple("roles", is_stacked=False)},
             "help_texts": {
                 "groups": "The account has the permissions of all its roles.",
                 "is_active": "An account that is not active cannot sign in. Take this instead of deleting accounts.",

@@ -162,7 +162,7 @@ def test_administrator_adds_somebody_to_a_role(page: Page, sign_in: SignIn) -> N
     newcomer = User.objects.create_user("newcomer")
     page.goto(reverse("admin:auth_user_change", args=[newcomer.pk]))
     page.locator("#id_groups_from").select_option(label="auditor")
-    page.get_by_role("button", name="Choose selected groups").click()
+    page.get_by_role("button", name="Choose selected roles").click()
     say_why(page)
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("was changed successfully")).to_be_visible()
@@ -258,7 +258,7 @@ class TestEveryWidget:
         page.locator("#calendarin0 td a", has_text="15").click()
         expect(page.locator("#id_last_login_0")).to_have_value(re.compile(r"^\d{4}-\d\d-15$"))
         page.locator("#clocklink0").click()
-        page.locator("#clockbox0").get_by_role("link", name="Noon").click()
+        page.locator("#clockbox0").get_by_role("link", name="12:00").click()
         expect(page.locator("#id_last_login_1")).to_have_value("12:00:00")
 
         page.locator("#id_groups_input").press_sequentially("aud")

@@ -25,7 +25,7 @@ def test_a_role_is_requested_and_confirmed(transactional_db: None, page: Page, s
     newcomer = User.objects.create_user("newcomer")
     page.goto(reverse("admin:auth_user_change", args=[newcomer.pk]))
     page.locator("#id_groups_from").select_option(label="support")
-    page.get_by_role("button", name="Choose selected groups").click()
+    page.get_by_role("button", name="Choose selected roles").click()
     say_why(page)
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("Not in effect yet: role support.")).to_be_visible()
