@@ -187,7 +187,7 @@ def test_scheduled_jobs_are_those_of_the_worker() -> None:
     assert verify.last_at
     assert verify.last_at.timestamp() == 1764144000
     assert verify.next_at > now()
-    assert jobs["Forget old logins"].schedule == "daily at 03:23"
+    assert jobs["Forget old logins"].schedule == "daily at 03:23 UTC"
     assert all(job.about for job in jobs.values())
 
 
@@ -204,7 +204,7 @@ def test_versions() -> None:
         ("* * * * *", "each minute"),
         ("*/10 * * * *", "each 10 min"),
         ("7 * * * *", "hourly at :07"),
-        ("23 3 * * *", "daily at 03:23"),
+        ("23 3 * * *", "daily at 03:23 UTC"),
         ("0 0 1 * *", "0 0 1 * *"),
     ],
 )

@@ -256,7 +256,7 @@ def scheduled_jobs() -> list[ScheduledJob]:
 
 
 def schedule_in_words(cron: str) -> str:
-    """A schedule of the forms that our jobs have: "each 5 s", "each minute", "hourly at :17", "daily at 03:23"."""
+    """A schedule of the forms that our jobs have: "each 5 s", "each minute", "hourly at :17", "daily at 03:23 UTC"."""
     match cron.split():
         case ["*", "*", "*", "*", "*", seconds]:
             return f"each {seconds.removeprefix('*/')} s"
@@ -267,7 +267,7 @@ def schedule_in_words(cron: str) -> str:
         case [minute, "*", "*", "*", "*"]:
             return f"hourly at :{minute:0>2}"
         case [minute, hour, "*", "*", "*"]:
-            return f"daily at {hour:0>2}:{minute:0>2}"
+            return f"daily at {hour:0>2}:{minute:0>2} UTC"
     return cron
 
 

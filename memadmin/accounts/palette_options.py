@@ -1,0 +1,9 @@
+"""Accounts in the command palette."""
+
+from __future__ import annotations
+
+from memadmin.accounts.people.views import ADD
+from memadmin.accounts.role_requests.services import ADMINISTER
+from memadmin.web.palette import ACTIONS, Action
+
+ACTIONS.append(Action("Invite account", "people:new", "user-plus", (ADD, ADMINISTER)))
