@@ -124,3 +124,7 @@ class ItemPage:
     items: Sequence[StoredItem]
     has_earlier: bool
     has_later: bool
+    is_cut_at_start: bool = False
+    """Whether it begins inside a run that is too long for one page."""
+    is_cut_at_end: bool = False
+    """Whether it ends inside a run that is too long for one page."""

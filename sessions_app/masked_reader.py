@@ -17,6 +17,7 @@ from sessions_app.stores import backend_for
 from sessions_app.stores.base import Branch, Capability, Readable, StoreUnavailable
 from sessions_app.stores.circuit_breaker import asking
 from sessions_app.stores.sealed import sealed_backend_for
+from sessions_app.whole_runs import around_item, begins_with_run, ends_with_run, with_beginning
 
 
 def reader_for(store: SessionStore, *, opens: bool = False, branch: Branch | None = None) -> Reader:
@@ -52,26 +53,62 @@ class Reader:
     opens: bool = False
 
     def first_page(self, session_id: str, limit: int) -> ItemPage:
-        return self._page(self.backend.first_page, session_id, limit)
+        """The first runs, about `limit` items. This and the following pages cut no run but a very long one."""
+        return self._to_run_end(self.backend.first_page, session_id, limit=limit)
 
     def last_page(self, session_id: str, limit: int) -> ItemPage:
-        return self._page(self.backend.last_page, session_id, limit)
+        return self._from_run_start(self.backend.last_page, session_id, limit=limit)
 
     def page_after(self, session_id: str, position: Position, limit: int) -> ItemPage:
-        return self._page(self.backend.page_after, session_id, position, limit)
-
-    def page_before(self, session_id: str, position: Position, limit: int) -> ItemPage:
-        return self._page(self.backend.page_before, session_id, position, limit)
+        return self._to_run_end(self.backend.page_after, session_id, position, limit=limit)
 
     def page_at(self, session_id: str, position: Position, limit: int) -> ItemPage:
-        return self._page(self.backend.page_at, session_id, position, limit)
+        """The page that begins with the item at a position, or with the next item if that one is gone."""
+        return self._to_run_end(self.backend.page_at, session_id, position, limit=limit)
+
+    def page_before(self, session_id: str, position: Position, limit: int) -> ItemPage:
+        return self._from_run_start(self.backend.page_before, session_id, position, limit=limit)
 
     def page_around(self, session_id: str, item_id: str, limit: int) -> ItemPage:
-        """Page around an item. Raises UnknownItem."""
-        return self._page(self.backend.page_around, session_id, item_id, limit)
+        """The runs around an item. Raises UnknownItem."""
+        with asking(self.store):
+            page = self.backend.page_around(session_id, item_id, limit + 2)
+            page = around_item(self.backend, session_id, page, item_id, limit)
+        return self._masked(page)
 
     def page_from(self, session_id: str, instant: datetime, limit: int) -> ItemPage:
-        return self._page(self.backend.page_from, session_id, instant, limit)
+        """The runs from the first item written at an instant or later; the last runs if there is no such item."""
+        with asking(self.store):
+            page = self.backend.page_from(session_id, instant, limit + 1)
+            if any(item.written_at and item.written_at >= instant for item in page.items):
+                page = ends_with_run(self.backend, session_id, page, limit)
+                page = with_beginning(self.backend, session_id, page)
+            else:
+                page = begins_with_run(self.backend, session_id, page, limit)
+        return self._masked(page)
+
+    def near(self, session_id: str, instant: datetime, limit: int) -> ItemPage:
+        """The items from an instant on, wherever runs begin and end; the last ones if none is that new."""
+        with asking(self.store):
+            page = self.backend.page_from(session_id, instant, limit)
+        return self._masked(page)
+
+    def beside(self, session_id: str, item_id: str, limit: int) -> ItemPage:
+        """The items around one of them, wherever runs begin and end. Raises UnknownItem."""
+        with asking(self.store):
+            page = self.backend.page_around(session_id, item_id, limit)
+        return self._masked(page)
+
+    def end_of(self, session_id: str) -> Position | None:
+        """Position of the newest item; None if there is none."""
+        with asking(self.store):
+            items = self.backend.last_page(session_id, 1).items
+        return items[-1].position if items else None
+
+    def behind(self, session_id: str, position: Position, cap: int) -> list[str]:
+        """Ids of the items behind a position, at most `cap` + 1, oldest first."""
+        with asking(self.store):
+            return [item.id for item in self.backend.page_after(session_id, position, cap + 1).items]
 
     def item(self, session_id: str, item_id: str, *, as_file: bool = False) -> StoredItem:
         """One item, for its own page or for a file. Raises UnknownItem."""
@@ -88,7 +125,18 @@ class Reader:
         with asking(self.store):
             return self.backend.count(session_id)
 
-    def _page(self, ask: Callable[..., ItemPage], *question: object) -> ItemPage:
+    def _to_run_end(self, ask: Callable[..., ItemPage], session_id: str, *place: Position, limit: int) -> ItemPage:
         with asking(self.store):
-            page = ask(*question)
+            page = ask(session_id, *place, limit + 1)
+            page = ends_with_run(self.backend, session_id, page, limit)
+        return self._masked(page)
+
+    def _from_run_start(self, ask: Callable[..., ItemPage], session_id: str, *place: Position, limit: int) -> ItemPage:
+        with asking(self.store):
+            page = ask(session_id, *place, limit + 1)
+            page = begins_with_run(self.backend, session_id, page, limit)
+        return self._masked(page)
+
+    def _masked(self, page: ItemPage) -> ItemPage:
+        """Only items that the page shows count against the limit of masking."""
         return replace(page, items=[self.masker.item(stored) for stored in page.items])

@@ -36,6 +36,7 @@ urlpatterns = [
     path("sessions/<uuid:record_id>/ask/", locked.ask, name="ask"),
     path("sessions/<uuid:record_id>/", timeline.timeline, name="timeline"),
     path("sessions/<uuid:record_id>/live/", timeline.live, name="live"),
+    path("sessions/<uuid:record_id>/news/", timeline.news, name="news"),
     path("sessions/<uuid:record_id>/find/", find.find, name="find"),
     path("sessions/<uuid:record_id>/find/<uuid:search_id>/", find.find_next, name="find-next"),
     path("sessions/<uuid:record_id>/items/<path:item_id>/", item.item, name="item"),

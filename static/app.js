@@ -275,6 +275,43 @@ document.addEventListener("htmx:afterSettle", () => {
   unfolded.clear();
 });
 
+// A session opens at its newest item; going back keeps the place where the reader was.
+const opened = document.querySelector("[data-opens-at-end] .tl > :last-child");
+if (opened && !location.hash && performance.getEntriesByType("navigation")[0]?.type === "navigate") {
+  opened.scrollIntoView({ block: "end", behavior: "instant" });
+}
+
+// A refresh keeps the first visible item where it is, and waits while somebody writes in a form of the timeline.
+let kept = null;
+
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (event.target.id === "timeline" && event.target.querySelector("form[data-holds-refresh]")) event.preventDefault();
+});
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (event.detail.target.id !== "timeline") return;
+  const item = [...document.querySelectorAll("#timeline .tl > [id]")].find(
+    (node) => node.getBoundingClientRect().bottom > READING_LINE,
+  );
+  kept = item && { id: item.id, top: item.getBoundingClientRect().top };
+});
+document.addEventListener("htmx:afterSettle", () => {
+  const item = kept && document.getElementById(kept.id);
+  if (item) window.scrollBy({ top: item.getBoundingClientRect().top - kept.top, behavior: "instant" });
+  kept = null;
+  noteSeen();
+});
+
+// "3 new items" stays until the newest one was in view.
+function noteSeen() {
+  const news = document.querySelector("#news[data-newest]");
+  const last = document.querySelector("#timeline > .tl > :last-child");
+  if (kept || !news || !last || last.getBoundingClientRect().bottom > window.innerHeight) return;
+  document.getElementById("seen").value = news.dataset.newest;
+  news.remove();
+}
+
+document.addEventListener("scroll", noteSeen, { passive: true });
+
 // A copy button names an element on the page or an address with the text; without a clipboard it stays hidden.
 for (const button of document.querySelectorAll("[data-copy], [data-copy-from]")) {
   if (!navigator.clipboard) break;

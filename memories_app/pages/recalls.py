@@ -48,7 +48,7 @@ def place(request: OperatorRequest, recall_id: UUID) -> HttpResponse:
         raise Http404("This recall has no session.")
     record = session_access.session_for(request.user, recall.record_id)
     try:
-        found = reader_for(record.store).page_from(record.session_id, in_whole_seconds(recall.recalled_at), NEAR).items
+        found = reader_for(record.store).near(record.session_id, in_whole_seconds(recall.recalled_at), NEAR).items
     except StoreUnavailable as away:
         messages.warning(request, str(away))
         return redirect(record)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 
-from sessions_app.timeline.events import Event, Message, TimelineRun, Turn
+from sessions_app.items import StoredItem
+from sessions_app.timeline.decode import DecodedItem, decode
+from sessions_app.timeline.events import Event, Message, NoteEvent, TimelineRun, Turn
 from sessions_app.timeline.findings import is_same_batch
+from sessions_app.timeline.values import text_in
 
 
 def group_into_runs(events: Sequence[Event], *, starts_session: bool) -> tuple[TimelineRun, ...]:
@@ -20,6 +23,28 @@ def group_into_runs(events: Sequence[Event], *, starts_session: bool) -> tuple[T
     return tuple(
         TimelineRun(number if starts_session else None, _turns(run)) for number, run in enumerate(runs, start=1)
     )
+
+
+def run_starts(items: Sequence[StoredItem]) -> list[int]:
+    """Indexes of the items at which runs begin, in order; the first item of a window is one of them.
+
+    Encrypted items do not show to which run they belong: one after another begins a run of its own here.
+    """
+    entries = [decode(item) for item in items]
+    runs = group_into_runs([_outline(entry) for entry in entries], starts_session=False)
+    heads = {run.anchor for run in runs}
+    return [
+        index
+        for index, entry in enumerate(entries)
+        if entry.stored.id in heads or (index and entry.is_envelope and entries[index - 1].is_envelope)
+    ]
+
+
+def _outline(entry: DecodedItem) -> Event:
+    """The event of an item as far as the grouping reads it."""
+    if entry.type == "message":
+        return Message(items=(entry.stored,), title="", role=text_in(entry.fields, "role"))
+    return NoteEvent(items=(entry.stored,), title="")
 
 
 def _stretches(events: Sequence[Event]) -> list[list[Event]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,6 +14,7 @@ from sessions_app import access
 from sessions_app.branch_selection import Branches, branches_for
 from sessions_app.extensions import Marks, beside_timeline, on_timeline
 from sessions_app.forms import RevealForm
+from sessions_app.items import Position
 from sessions_app.masked_reader import Reader, expires_at, reader_for
 from sessions_app.models import SessionRecord, SubjectKind
 from sessions_app.registry import MAIN_STORE
@@ -20,6 +22,18 @@ from sessions_app.timeline import build_timeline
 from sessions_app.views.find import SessionSearchResult
 from sessions_app.views.findings import findings_of, next_finding
 from sessions_app.views.window import MARKDOWN, Cursor, Window, fingerprint
+
+NEWS_COUNTED = 50
+"""New items are counted up to here; beyond it a page says "50+"."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """Items written since a page was opened: their number, and the id of the first one."""
+
+    count: int
+    item_id: str
+    cap: int = NEWS_COUNTED
 
 
 def open_session(request: OperatorRequest, record: SessionRecord, query: QueryDict) -> tuple[Reader, Branches]:
@@ -36,8 +50,14 @@ def window_context(
     branches: Branches,
     *,
     form: str = "",
+    newest: Position | None = None,
+    seen: Position | None = None,
 ) -> dict[str, Any]:
-    """Context of the timeline partial, for the first paint and every refresh. The queries of marks."""
+    """Context of the timeline partial, for the first paint and every refresh. The queries of marks.
+
+    `newest` is the position of the session's newest item, needed for pages that do not show it; `seen` that of the
+    newest item that the reader saw, if later ones were written since.
+    """
     page = window.page
     shown = build_timeline(page.items, starts_session=not page.has_earlier, ends_session=not page.has_later)
     decrypted = [item.seal for item in page.items if item.seal and item.seal.is_open]
@@ -56,9 +76,20 @@ def window_context(
     kept_query = f"&{urlencode(kept)}" if kept else ""
     earlier = Cursor("before", first).sign(record) if first and page.has_earlier else ""
     later = Cursor("after", last).sign(record) if last and page.has_later else ""
+    if last and not page.has_later:
+        newest = last
+    seen = seen or newest
+    unseen = [item.id for item in page.items if seen and item.position > seen]
+    newest_text = Cursor("after", newest).sign(record) if newest else ""
+    news_query = urlencode({"after": newest_text} | kept)
     return {
         "record": record,
         "page": page,
+        "newest": newest_text,
+        "seen": Cursor("after", seen).sign(record) if seen else "",
+        "news": News(len(unseen), unseen[0]) if unseen else None,
+        "news_url": f"{reverse('sessions:news', args=[record.pk])}?{news_query}" if newest and page.has_later else "",
+        "opens_at_end": window.opens_at_end,
         "page_cursor": Cursor("at", first).sign(record) if first else "",
         "decrypted": decrypted,
         "decrypted_with": ", ".join(sorted({seal.key_name for seal in decrypted})),
@@ -72,6 +103,8 @@ def window_context(
         "marks": Marks.joined(on_timeline.answers(request.user, record, page, shown)),
         "earlier": earlier,
         "later": later,
+        "start_url": f"{address}?start{kept_query}",
+        "end_url": f"{address}?end{kept_query}",
         "earlier_url": f"{address}?at={earlier}{kept_query}" if earlier else "",
         "later_url": f"{address}?at={later}{kept_query}" if later else "",
         "live_url": "" if page.has_later else f"{reverse('sessions:live', args=[record.pk])}?{live_query.urlencode()}",
@@ -92,6 +125,7 @@ def around_timeline(
         "masked_values": sum(item.masked_count for item in window.page.items),
         "reveal_form": RevealForm(),
         "expires_at": expires_at(record),
+        "day": window.day,
         "panels": beside_timeline.answers(request.user, record),
         "kinds": SubjectKind.choices,
     }

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 
 from django.http import QueryDict
 from django.utils.dateparse import parse_date
+from django.utils.timezone import localtime
 
 from memadmin.web.paging import BadCursor, read_texts, sign_texts
 from memadmin.web.zones import begin_of
@@ -29,14 +31,18 @@ class Window:
     target: str = ""
     """Id of the item that the address selects."""
     cursor: Cursor | None = None
+    day: date | None = None
+    """Day that the address selects."""
+    opens_at_end: bool = False
+    """Whether the page is opened to read its end: the newest items."""
     problem: str = ""
     status: int = 200
 
 
 def choose_window(reader: Reader, record: SessionRecord, query: QueryDict) -> Window:
-    """Window by the query: at an item, a day, a signed place, or the end; without any of these the start.
+    """Window by the query: at an item, a day, a signed place, or the start; without any of these the newest items.
 
-    An address that cannot be followed gives the start, with the reason as a sentence and an error status.
+    An address that cannot be followed gives the newest items, with the reason as a sentence and an error status.
     """
     session_id = record.session_id
     if item_id := query.get("item"):
@@ -44,26 +50,44 @@ def choose_window(reader: Reader, record: SessionRecord, query: QueryDict) -> Wi
             return Window(reader.page_around(session_id, item_id, PAGE_ITEMS), target=item_id)
         except UnknownItem:
             gone = "This item is not in the session: the agent may have removed it or compacted its history."
-            return Window(reader.first_page(session_id, PAGE_ITEMS), problem=gone, status=404)
-    if day := query.get("date"):
+            return Window(reader.last_page(session_id, PAGE_ITEMS), problem=gone, status=404)
+    if text := query.get("date"):
         try:
-            parsed = parse_date(day)
+            day = parse_date(text)
         except ValueError:
-            parsed = None
-        if parsed is None:
+            day = None
+        if day is None:
             wrong = "This is not a date. Use the format 2026-11-30."
-            return Window(reader.first_page(session_id, PAGE_ITEMS), problem=wrong, status=400)
-        return Window(reader.page_from(session_id, begin_of(parsed), PAGE_ITEMS))
+            return Window(reader.last_page(session_id, PAGE_ITEMS), problem=wrong, status=400)
+        page = reader.page_from(session_id, begin_of(day), PAGE_ITEMS)
+        return Window(page, day=day, problem=about_day(page, day))
     if place := query.get("at"):
         cursor = Cursor.read(record, place)
         if cursor is None:
-            wrong = "The link is incomplete or was changed. The page shows the start of the session."
-            return Window(reader.first_page(session_id, PAGE_ITEMS), problem=wrong, status=400)
+            wrong = "The link is incomplete or was changed. The page shows the newest items of the session."
+            return Window(reader.last_page(session_id, PAGE_ITEMS), problem=wrong, status=400)
         turns = {"before": reader.page_before, "at": reader.page_at, "after": reader.page_after}
         return Window(turns[cursor.direction](session_id, cursor.position, PAGE_ITEMS), cursor=cursor)
-    if "end" in query:
-        return Window(reader.last_page(session_id, PAGE_ITEMS))
-    return Window(reader.first_page(session_id, PAGE_ITEMS))
+    if "start" in query:
+        return Window(reader.first_page(session_id, PAGE_ITEMS))
+    return Window(reader.last_page(session_id, PAGE_ITEMS), opens_at_end=True)
+
+
+def about_day(page: ItemPage, day: date) -> str:
+    """Sentence about a page that was to begin with a day and does not; empty if the day has items."""
+    days = [localtime(item.written_at).date() for item in page.items if item.written_at]
+    if day in days or not page.items:
+        return ""
+    if not days:
+        return "The store keeps no times of items. The page shows the newest ones."
+    later = next((each for each in days if each > day), None)
+    if later is None:
+        return f"No items on {words_for(day)} or later. The page shows the newest ones."
+    return f"No items on {words_for(day)}. The page shows the next ones, of {words_for(later)}."
+
+
+def words_for(day: date) -> str:
+    return f"{day.day} {day:%B} {day.year}"
 
 
 @dataclass(frozen=True, slots=True)

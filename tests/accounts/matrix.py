@@ -236,6 +236,7 @@ MATRIX: dict[str, Rule] = {
     "sessions:newer": page(READERS),
     "sessions:timeline": page(READERS),
     "sessions:live": page(READERS),
+    "sessions:news": page(READERS),
     "sessions:find": verb(READERS),
     "sessions:find-next": page(READERS),
     "sessions:item": page(READERS),

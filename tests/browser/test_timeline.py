@@ -115,6 +115,60 @@ def test_a_session_is_read_while_the_agent_writes(address: str, page: Page, refr
     expect(page.locator(".tl-item.found")).to_be_in_viewport()
 
 
+def test_a_long_session_opens_at_its_newest_item_and_does_not_jump(
+    address: str, page: Page, refresh: Callable[[], None]
+) -> None:
+    """New items are announced and reached by one key press, while the item that is read stays where it is."""
+    for number in range(6):
+        add_items("customer_1", f"Question {number}", *(assistant(f"Answer {place}") for place in range(10)))
+    page.goto(address)
+    newest = page.get_by_text("Answer 9").last
+    expect(newest).to_be_in_viewport()
+    news = page.get_by_role("link", name="new item")
+
+    page.locator("details.tool summary").click()
+    read = page.locator(".tl-run").nth(3)
+    page.evaluate("node => scrollTo({ top: node.offsetTop, behavior: 'instant' })", read.element_handle())
+    expect(page.locator("details.tool")).not_to_be_in_viewport()
+    before = read.bounding_box()
+    add_items("customer_1", "Are you there?", assistant("Yes, I am."), assistant("How can I help?"))
+    refresh()
+    expect(news).to_have_text("3 new items")
+    assert read.bounding_box() == before
+    assert_accessible(page)
+    news.press("Enter")
+    expect(page.get_by_text("How can I help?")).to_be_in_viewport()
+    expect(news).to_have_count(0)
+
+    for number in range(6):
+        add_items("customer_1", f"Question {number}", *(assistant(f"Answer {place}") for place in range(10)))
+    page.goto(f"{address}?start")
+    expect(page.get_by_text("Where is my order?")).to_be_in_viewport()
+    add_items("customer_1", "Still there?")
+    refresh()
+    expect(news).to_have_text("1 new item")
+    news.click()
+    expect(page.locator(".tl-item.found")).to_contain_text("Still there?")
+    expect(page.locator(".tl-item.found")).to_be_in_viewport()
+
+
+def test_a_long_session_is_turned_over_by_keys(address: str, page: Page, look: Look) -> None:
+    for number in range(12):
+        add_items("customer_1", f"Question {number}", *(assistant(f"Answer {place}") for place in range(20)))
+    look(address)
+    page.keyboard.press("[")
+    page.wait_for_url("**/?at=*")
+    page.get_by_role("navigation", name="Pages of this session", exact=True).get_by_role("link", name="Start").click()
+    expect(page.get_by_text("Where is my order?")).to_be_in_viewport()
+    page.keyboard.press("]")
+    page.wait_for_url("**/?at=*")
+    page.get_by_role("navigation", name="Pages of this session", exact=True).get_by_role("link", name="End").click()
+    expect(page.get_by_text("Question 11")).to_be_visible()
+    page.get_by_label("Jump to date").fill("2020-01-01")
+    page.get_by_role("button", name="Go").click()
+    expect(page.get_by_role("status").filter(has_text="No items on 1 January 2020.")).to_be_visible()
+
+
 def test_a_conversation_is_copied_even_with_an_old_proof(address: str, page: Page, watch: Watch) -> None:
     watch.expect("status of 403")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])

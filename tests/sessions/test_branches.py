@@ -123,12 +123,13 @@ def test_what_turns_took_stands_beside_the_branch(
 
 
 def test_pages_of_a_long_branch_keep_to_it(agent: AdvancedAgent, record: SessionRecord, operator: Client) -> None:
-    agent.add("talk", *(user(f"more {number}") for number in range(150)))
+    agent.add("talk", *(item for number in range(75) for item in (user(f"more {number}"), assistant("Yes."))))
     backend = branching(record.store)
     assert backend
     number = backend.branches("talk")[1].number
     page = opened(operator, record, f"?branch={number}")
-    later = operator.get(link(page, "Later"))
-    assert "more 149" in later.text
-    assert f"branch={number}" in link(later, "Earlier")
-    assert "Ordered blue." not in operator.get(link(later, "Earlier")).text
+    assert "more 74" in page.text
+    assert f"branch={number}" in link(page, "Earlier")
+    earlier = operator.get(link(page, "Earlier"))
+    assert "Ordered blue." not in earlier.text
+    assert f"branch={number}" in link(earlier, "Later")

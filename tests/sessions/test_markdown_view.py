@@ -39,8 +39,9 @@ def test_masks_come_before_the_form_and_links_are_text(record: SessionRecord, op
 def test_the_form_goes_along_from_page_to_page_and_while_the_agent_writes(
     record: SessionRecord, operator: Client
 ) -> None:
-    add_items("s", *[assistant(f"**{number}**") for number in range(PAGE_ITEMS)])
-    page = operator.get(record.get_absolute_url(), {"form": "markdown"})
+    for number in range(0, PAGE_ITEMS, 10):
+        add_items("s", "On", *[assistant(f"**{number + place}**") for place in range(10)])
+    page = operator.get(record.get_absolute_url(), {"form": "markdown", "start": ""})
     later = operator.get(page.context["later_url"])
     assert "<strong>99</strong>" in later.text
     add_items("s", assistant("**new**"))

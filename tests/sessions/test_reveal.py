@@ -219,13 +219,16 @@ def test_it_ends_with_the_page(record: SessionRecord, operator: Client) -> None:
 
 
 def test_further_pages_are_acts_of_their_own(record: SessionRecord, operator: Client) -> None:
-    add_items("s", *[f"Write to guest{number}@example.com" for number in range(PAGE_ITEMS)])
-    first = reveal_all(operator, record)
+    for number in range(0, PAGE_ITEMS, 10):
+        add_items("s", *[f"Write to guest{number + place}@example.com" for place in range(10)])
+    first = reveal_all(
+        operator, record, at=operator.get(record.get_absolute_url(), {"start": ""}).context["page_cursor"]
+    )
     assert "guest0@" in first.text
     assert "guest99@" not in first.text
     second = reveal_all(operator, record, at=first.context["later"])
     assert "guest99@" in second.text
-    assert [counters["items"] for _, counters in revealed_events()] == [PAGE_ITEMS, 3]
+    assert [counters["items"] for _, counters in revealed_events()] == [93, 10]
     assert CARD in reveal_all(operator, record, at=second.context["earlier"]).text
     assert CARD not in operator.get(second.context["earlier_url"]).text
 

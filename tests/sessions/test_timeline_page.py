@@ -18,6 +18,7 @@ from sessions_app.models import SessionFinding, SessionRecord, SessionStore
 from sessions_app.services.inspection import inspect_session
 from sessions_app.views.timeline import LIVE_ITEMS
 from sessions_app.views.window import PAGE_ITEMS
+from sessions_app.whole_runs import MOST_ITEMS
 from tests.agents import add_items, assistant, attach_main_store, in_sdk, run_sql, user
 from tests.builders import make_subject
 from tests.people import person
@@ -104,7 +105,7 @@ def test_long_sessions_are_read_in_pages_both_ways(store: SessionStore, operator
     write_long_session("long", PAGE_ITEMS + 20)
     everything = item_ids("long")
 
-    page = operator.get(address("long"))
+    page = operator.get(address("long", start=""))
     seen = shown(page)
     while url := page.context["later_url"]:
         page = operator.get(url)
@@ -135,9 +136,9 @@ def test_a_link_to_an_item_opens_around_it_and_points_at_it(store: SessionStore,
 def test_an_output_leads_to_the_call_on_the_previous_page(store: SessionStore, operator: Client) -> None:
     call = {"type": "function_call", "call_id": "call_1", "name": "look_up", "arguments": "{}"}
     output = {"type": "function_call_output", "call_id": "call_1", "output": "found it"}
-    add_items("s", *(f"Question {number}" for number in range(PAGE_ITEMS - 1)), call, output)
+    add_items("s", *(f"Question {number}" for number in range(MOST_ITEMS - 1)), call, output, assistant("Done."))
 
-    page = operator.get(operator.get(address("s")).context["later_url"])
+    page = operator.get(operator.get(address("s", start="")).context["later_url"])
 
     found = re.search(
         r'<a class="inline small" href="([^"]*)">', page.text.partition("Call is on the previous page")[0]
@@ -180,7 +181,7 @@ def test_an_address_that_cannot_be_followed_shows_the_start_and_says_why(store: 
 def test_a_cursor_of_one_session_does_not_open_another(store: SessionStore, operator: Client) -> None:
     write_long_session("long", PAGE_ITEMS)
     add_items("other", "Hello")
-    cursor = parse_qs(urlparse(operator.get(address("long")).context["later_url"]).query)["at"][0]
+    cursor = parse_qs(urlparse(operator.get(address("long", start="")).context["later_url"]).query)["at"][0]
     assert operator.get(address("other", at=cursor)).status_code == 400
 
 
@@ -223,7 +224,7 @@ def test_the_open_end_of_a_long_session_grows_and_then_offers_the_next_page(
     write_long_session("long", LIVE_ITEMS // 2)
     full = operator.get(live_url(grown))
     assert len(shown(full)) == LIVE_ITEMS
-    assert 'aria-label="Later items"' in full.text
+    assert full.context["later_url"]
     assert not live_url(full)
 
 
