@@ -78,10 +78,10 @@ MEMORY_TABLE_EXPORTED = declare(
 )
 MEMORY_VIEWED = declare(
     "memory.viewed",
-    "A person viewed a memory with its evidence.",
+    "A person viewed a memory with its evidence, and messages around it.",
     sentence="{actor} read {object}",
     object=MEMORY,
-    counters=("evidence",),
+    counters=("evidence", "messages"),
     reasons=Purpose,
 )
 RECALL_PREVIEWED = declare(

@@ -14,6 +14,7 @@ from memories_app.models import Memory, Recall
 from memories_app.pages.view_models import ShownQuote
 from memories_app.recall.preview import RecallPreview
 from sessions_app.models import Subject
+from sessions_app.views.read_audit import note_decrypted
 
 
 def listed(memories: Sequence[Memory]) -> None:
@@ -24,16 +25,22 @@ def listed(memories: Sequence[Memory]) -> None:
 
 
 def memory(request: HttpRequest, shown: Memory, quotes: Sequence[ShownQuote], others: Iterable[Memory] = ()) -> None:
-    """A viewed memory with quotes, and others shown beside it. Quotes are content of sessions and need a purpose."""
+    """A viewed memory with quotes and the messages around them, and others shown beside it. Quotes are content of
+    sessions and need a purpose."""
     read = [quote for quote in quotes if quote.text]
+    around = [(quote.record, quote.surroundings) for quote in read if quote.record and quote.surroundings]
+    message_count = sum(len(found.shown) for _, found in around)
     audit.before_showing(
         audit_events.MEMORY_VIEWED,
         target=shown,
         subject=shown.subject_id,
         shown={quote.record.pk for quote in read if quote.record} | with_subjects(others),
-        counters={"evidence": len(read)},
+        counters={"evidence": len(read), **({"messages": message_count} if message_count else {})},
         reason_code=rules.purpose_of(request),
     )
+    for record, found in around:
+        if found.decrypted_count:
+            note_decrypted(record, record.subject, found.decrypted_count, rules.purpose_of(request))
 
 
 def recalled(preview: RecallPreview, subject: Subject | None) -> None:

@@ -6,7 +6,7 @@ A quote is content of a session. Users who need a grant to read the session do n
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from memadmin.audit.models import AuditActor
 from memadmin.client.recalling import ChosenMemory
 from memadmin.counting import count_up_to
 from memories_app.models import Evidence, Memory, MemoryVersion, RecalledMemory
+from memories_app.pages.evidence_context import Surroundings, surroundings_of
 from memories_app.pages.word_diff import Piece, changes
 from sessions_app import access
 from sessions_app.masking import Masker
@@ -66,6 +67,7 @@ class ShownQuote:
     text: str
     record: SessionRecord | None
     missing: str = ""
+    surroundings: Surroundings | None = None
 
 
 def shown_memories(memories: Iterable[Memory]) -> list[ShownMemory]:
@@ -144,6 +146,27 @@ def quotes_for(user: User, evidence: Sequence[Evidence]) -> list[ShownQuote]:
         else:
             quotes.append(ShownQuote(each, masker.text(each.quote), record))
     return quotes
+
+
+QUOTES_IN_CONTEXT = 3
+"""Quotes of a proposal that are shown in their conversation: the first ones, each with one request to its store."""
+
+
+def with_surroundings(quotes: Sequence[ShownQuote], reader: User) -> list[ShownQuote]:
+    """The quotes, the first ones with their surroundings, where the reader may read the session.
+
+    One request to a store for each of these.
+    """
+    left = QUOTES_IN_CONTEXT if reader.has_perm("sessions_app.read_content") else 0
+    shown = []
+    for quote in quotes:
+        if left and quote.text and quote.record and quote.evidence.item_id:
+            left -= 1
+            found = surroundings_of(quote.evidence, quote.text, quote.record, reader)
+            shown.append(replace(quote, surroundings=found))
+        else:
+            shown.append(quote)
+    return shown
 
 
 @dataclass(frozen=True, slots=True)

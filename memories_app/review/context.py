@@ -21,7 +21,7 @@ from pgvector.django import CosineDistance
 from memories_app.learning.risk_detection import risks_of
 from memories_app.models import Memory, MemoryVersion, Review
 from memories_app.pages.risk_labels import CHECKS
-from memories_app.pages.view_models import ShownQuote, quotes_for
+from memories_app.pages.view_models import ShownQuote, quotes_for, with_surroundings
 from memories_app.pages.word_diff import Piece, changes
 from memories_app.review.claiming import name_of
 from sessions_app.masking import Masker
@@ -79,12 +79,13 @@ def review_context(memory: Memory, *, reader: User) -> ReviewContext:
     """The context of a proposal. About ten queries, for any number of memories."""
     show: Show = Masker().text
     base = memory.replaces
+    evidence = list(memory.evidence.order_by("said_at", "pk")[:SHOWN_EVIDENCE])
     return ReviewContext(
         statement=show(memory.statement),
         base=base,
         is_base_changed=base is not None and base.version != memory.base_version,
         difference=difference(memory, base, show) if base else [],
-        evidence=quotes_for(reader, list(memory.evidence.order_by("said_at", "pk")[:SHOWN_EVIDENCE])),
+        evidence=with_surroundings(quotes_for(reader, evidence), reader),
         neighbours=neighbours_of(memory, show),
         checks=checks_of(memory),
         approvals=list(Review.objects.valid_approvals_of(memory).select_related("reviewer")),
