@@ -78,10 +78,18 @@ MEMORY_TABLE_EXPORTED = declare(
 )
 MEMORY_VIEWED = declare(
     "memory.viewed",
-    "A person viewed a memory with its evidence, and messages around it.",
+    "A person viewed a memory with its evidence.",
     sentence="{actor} read {object}",
     object=MEMORY,
-    counters=("evidence", "messages"),
+    counters=("evidence",),
+    reasons=Purpose,
+)
+EVIDENCE_READ = declare(
+    "evidence.read",
+    "A person viewed messages of a session around evidence of a memory.",
+    sentence="{actor} read messages of {object} around evidence of a memory",
+    object=SESSION,
+    counters=("messages",),
     reasons=Purpose,
 )
 RECALL_PREVIEWED = declare(
@@ -205,7 +213,13 @@ FEEDBACK_GIVEN = declare(
     "A person rated an item of a session as right or wrong, or wrote a note about it.",
     sentence="{actor} gave feedback on an item of {object}",
     object=SESSION,
-    counters=("up", "down", "with_note"),
+    counters=("up", "down", "with_note", "replaced"),
+)
+FEEDBACK_WITHDRAWN = declare(
+    "feedback.withdrawn",
+    "A person withdrew their feedback on an item.",
+    sentence="{actor} withdrew feedback on an item of {object}",
+    object=SESSION,
 )
 LEARNING_STOPPED = declare(
     "learning.stopped",

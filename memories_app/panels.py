@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, Q
+from django.template.loader import render_to_string
 from django.urls import reverse
 
 from memadmin.counting import COUNT_CAP, count_up_to
 from memories_app.learning.distillation import SUBJECT_SUMMARY
 from memories_app.learning.forms import FeedbackForm
+from memories_app.learning.remarks import remarks_on
 from memories_app.learning.signals import stops_of
-from memories_app.models import Evidence, Memory, Recall, Signal
+from memories_app.models import Evidence, Memory, Recall, RecalledMemory
+from memories_app.pages import read_audit
 from memories_app.review.health import this_week
 from memories_app.review.queue import age, queue_status
 from memories_app.services.retiring import learned_from
 from sessions_app.extensions import (
+    Ask,
     Mark,
     Marks,
     Panel,
@@ -34,38 +40,76 @@ from sessions_app.extensions import (
 from sessions_app.items import ItemPage
 from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord, Subject
-from sessions_app.timeline.events import Timeline, TimelineRun
+from sessions_app.timeline.events import Message, Timeline, TimelineRun
 
 READ, REVIEW = "memories_app.read_memory", "memories_app.review_memory"
 
 REMARKS_SHOWN = 5
 
+MEMORIES_BESIDE = 4
+"""Memories of a list beside a timeline; a link leads to all."""
+
+RECALLS_READ = 50
+"""The newest recalls of a session whose memories are listed beside its timeline."""
+
 
 @beside_item
 def feedback_panel(user: User, record: SessionRecord, item_id: str) -> Panel:
     """Feedback on an item, newest first, and its form. One query."""
-    given = Signal.objects.filter(record_id=record.pk, item_id=item_id, kind=Signal.Kind.FEEDBACK)
-    masker = Masker()
-    remarks = [
-        (signal, masker.text(signal.text))
-        for signal in given.select_related("given_by").order_by("-created_at", "-pk")[:REMARKS_SHOWN]
-    ]
+    remarks = remarks_on(record, [item_id], reader=user).get(item_id, [])[: -REMARKS_SHOWN - 1 : -1]
     shown = {"record": record, "item_id": item_id, "remarks": remarks, "form": FeedbackForm()}
     return Panel("memories/_feedback.html", shown)
 
 
+@dataclass(frozen=True, slots=True)
+class RecalledHere:
+    """A memory recalled in a session: the newest version used, and the number of times."""
+
+    memory: Memory
+    statement: str
+    version: int
+    count: int
+
+
 @beside_timeline
 def memories_panel(user: User, record: SessionRecord) -> Panel | None:
-    """Numbers of memories learned from a session, and of recalls in it. Two queries."""
+    """Memories learned from a session and recalled in it, the newest of each. Four queries, and the event."""
     if not user.has_perm(READ):
         return None
-    learned = count_up_to(learned_from(record.pk))
+    all_learned = learned_from(record.pk)
+    learned_count = count_up_to(all_learned)
     recalls = Recall.objects.filter(record_id=record.pk).order_by("-recalled_at").values_list("pk", flat=True)
     newest = list(recalls[: COUNT_CAP + 1])
-    if not learned and not newest:
+    if not learned_count and not newest:
         return None
-    shown = {"record": record, "learned": learned, "recall_count": len(newest), "newest": newest[0] if newest else None}
+    masker = Masker()
+    learned = list(all_learned.defer("embedding", "words")[:MEMORIES_BESIDE])
+    recalled = recalled_in(newest[:RECALLS_READ], masker)[:MEMORIES_BESIDE]
+    read_audit.listed([*dict.fromkeys([*learned, *(each.memory for each in recalled)])])
+    shown = {
+        "record": record,
+        "learned": [(memory, masker.text(memory.statement)) for memory in learned],
+        "learned_count": learned_count,
+        "recalled": recalled,
+        "recall_count": len(newest),
+        "newest": newest[0] if newest else None,
+    }
     return Panel("memories/_of_session.html", shown)
+
+
+def recalled_in(recalls: Sequence[UUID], masker: Masker) -> list[RecalledHere]:
+    """Memories used in these recalls, those of the newest first. One query."""
+    if not recalls:
+        return []
+    used = RecalledMemory.objects.filter(recall__in=recalls, memory__isnull=False).order_by("-recalled_at", "place")
+    found = defaultdict[Memory, list[int]](list)
+    for each in used.select_related("memory").defer("memory__embedding", "memory__words"):
+        assert each.memory
+        found[each.memory].append(each.version)
+    return [
+        RecalledHere(memory, masker.text(memory.statement), versions[0], len(versions))
+        for memory, versions in found.items()
+    ]
 
 
 @on_timeline
@@ -74,6 +118,34 @@ def memory_marks(user: User, record: SessionRecord, page: ItemPage, timeline: Ti
     if not page.items or not user.has_perm(READ):
         return None
     return Marks(_learned(record, page), _recalled(record, page, timeline))
+
+
+@on_timeline
+def feedback_marks(user: User, record: SessionRecord, page: ItemPage, timeline: Timeline) -> Marks | None:
+    """Feedback on the items of a page, and a link to give some at each answer without any. One query."""
+    answers = [
+        event.item.id
+        for event in timeline.events
+        if isinstance(event, Message) and event.role == "assistant" and event.body
+    ]
+    remarks = remarks_on(record, [item.id for item in page.items], reader=user)
+    below = {
+        item_id: render_to_string(
+            "memories/_answer_feedback.html",
+            {"record": record, "item_id": item_id, "remarks": given, "may_ask": not any(one.is_own for one in given)},
+        )
+        for item_id, given in remarks.items()
+    }
+    asks = {
+        item_id: Ask(
+            "Feedback",
+            f"{reverse('sessions:item', args=[record.pk, item_id])}#feedback",
+            reverse("memories:feedback", args=[record.pk, item_id]),
+        )
+        for item_id in answers
+        if item_id not in remarks
+    }
+    return Marks(asks=asks, below=below)
 
 
 def _learned(record: SessionRecord, page: ItemPage) -> Mapping[str, Sequence[Mark]]:

@@ -14,6 +14,7 @@ urlpatterns = [
     path("recalls/<uuid:recall_id>/place/", recalls.place, name="recall-place"),
     path("learned-from/<uuid:record_id>/", memories.learned_from, name="learned-from"),
     path("learned-by-tool/", memories.learned_by_tool, name="learned-by-tool"),
+    path("feedback/<uuid:signal_id>/withdraw/", signals.withdraw_feedback, name="withdraw-feedback"),
     path("feedback/<uuid:record_id>/<path:item_id>/", signals.feedback, name="feedback"),
     path("subjects/<uuid:subject_id>/stop-learning/", signals.stop_learning, name="stop-learning"),
     path("subjects/<uuid:subject_id>/allow-learning/", signals.allow_learning, name="allow-learning"),

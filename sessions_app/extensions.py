@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, ParamSpec, TypeVar
 
 from django.contrib.auth.models import User
@@ -38,21 +38,35 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
-    """Marks by the id of their item, and by the anchor of their run."""
+class Ask:
+    """A link below an item: its page, and the fragment that replaces the link where scripts run."""
 
-    of_items: Mapping[str, Sequence[Mark]]
-    of_runs: Mapping[str, Sequence[Mark]]
+    words: str
+    url: str
+    fragment_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Marks by the id of their item, and by the anchor of their run; asks, and HTML below items, by the item's id."""
+
+    of_items: Mapping[str, Sequence[Mark]] = field(default_factory=dict)
+    of_runs: Mapping[str, Sequence[Mark]] = field(default_factory=dict)
+    asks: Mapping[str, Ask] = field(default_factory=dict)
+    below: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def joined(cls, several: Iterable[Marks]) -> Marks:
         of_items, of_runs = defaultdict[str, list[Mark]](list), defaultdict[str, list[Mark]](list)
+        asks, below = dict[str, Ask](), dict[str, str]()
         for marks in several:
+            asks |= marks.asks
+            below |= marks.below
             for item_id, found in marks.of_items.items():
                 of_items[item_id] += found
             for anchor, found in marks.of_runs.items():
                 of_runs[anchor] += found
-        return cls(dict(of_items), dict(of_runs))
+        return cls(dict(of_items), dict(of_runs), asks, below)
 
 
 class ExtensionPoint(Generic[P, T]):

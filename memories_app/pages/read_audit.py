@@ -29,16 +29,22 @@ def memory(request: HttpRequest, shown: Memory, quotes: Sequence[ShownQuote], ot
     sessions and need a purpose."""
     read = [quote for quote in quotes if quote.text]
     around = [(quote.record, quote.surroundings) for quote in read if quote.record and quote.surroundings]
-    message_count = sum(len(found.shown) for _, found in around)
     audit.before_showing(
         audit_events.MEMORY_VIEWED,
         target=shown,
         subject=shown.subject_id,
         shown={quote.record.pk for quote in read if quote.record} | with_subjects(others),
-        counters={"evidence": len(read), **({"messages": message_count} if message_count else {})},
+        counters={"evidence": len(read)},
         reason_code=rules.purpose_of(request),
     )
     for record, found in around:
+        audit.before_showing(
+            audit_events.EVIDENCE_READ,
+            target=record,
+            subject=record.subject,
+            counters={"messages": len(found.shown)},
+            reason_code=rules.purpose_of(request),
+        )
         if found.decrypted_count:
             note_decrypted(record, record.subject, found.decrypted_count, rules.purpose_of(request))
 

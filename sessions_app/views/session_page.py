@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 from django.urls import reverse
 
+from memadmin.audit.pages.recent_readers import readers_of
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.branch_selection import Branches, branches_for
@@ -114,7 +115,8 @@ def window_context(
 def around_timeline(
     request: OperatorRequest, record: SessionRecord, reader: Reader, window: Window
 ) -> dict[str, object]:
-    """Context of the parts above and beside the timeline, not refreshed with it. One query, and those of panels."""
+    """Context of the parts above and beside the timeline, not refreshed with it. One query, two for readers of the log,
+    and those of panels."""
     findings = findings_of(record)
     return {
         "other_form": form_link(request.GET),
@@ -126,6 +128,7 @@ def around_timeline(
         "reveal_form": RevealForm(),
         "expires_at": expires_at(record),
         "day": window.day,
+        "readers": readers_of(record.pk) if request.user.has_perm("audit.view_auditevent") else None,
         "panels": beside_timeline.answers(request.user, record),
         "kinds": SubjectKind.choices,
     }

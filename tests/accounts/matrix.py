@@ -226,7 +226,8 @@ MATRIX: dict[str, Rule] = {
     "memories:retire": verb(REVIEWERS),
     "memories:erase-version": verb(DECIDERS),
     "memories:revalidate": verb(REVIEWERS),
-    "memories:feedback": verb(READERS),
+    "memories:feedback": form(READERS),
+    "memories:withdraw-feedback": verb(READERS),
     "memories:stop-learning": verb(KEEPERS),
     "memories:allow-learning": verb(KEEPERS),
     # Sessions

@@ -70,9 +70,8 @@ def test_the_messages_before_and_after_stand_around_the_marked_words(record: Ses
     assert "My flight was cancelled." not in shown
     assert "find_fare" not in shown
     assert "T-90417" in shown
-    event = AuditEvent.objects.get(type=audit_events.MEMORY_VIEWED.name)
-    assert event.counters == {"evidence": 1, "messages": 3}
-    assert record.pk in event.shown
+    event = AuditEvent.objects.get(type=audit_events.EVIDENCE_READ.name)
+    assert (event.object_ref, event.subject_ref, event.counters) == (record.pk, record.subject_id, {"messages": 3})
 
 
 def test_a_long_message_is_folded(record: SessionRecord, reviewer: User) -> None:

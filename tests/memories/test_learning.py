@@ -11,23 +11,25 @@ from django.test import Client
 from django.urls import reverse
 
 from memadmin.audit.models import AuditEvent
-from memories_app.learning.distillation import SUBJECT_SUMMARY
+from memories_app.learning.distillation import SUBJECT_SUMMARY, distil_session
 from memories_app.learning.proposing import propose_memory
 from memories_app.learning.signals import allow_learning, is_stopped, stop_learning
 from memories_app.models import Evidence, LearningStop, Signal
 from memories_app.services.refusals import NothingLearnedHere
 from sessions_app.extensions import ExtensionPoint, Panel
 from sessions_app.models import SessionRecord, Subject
-from tests.agents import add_items, attach_main_store, drop_agent_tables
+from tests.agents import add_items, assistant, attach_main_store, drop_agent_tables
 from tests.builders import make_subject
 from tests.memories.builders import approved, proposed
 from tests.people import person, signed_in
+from tests.retention.builders import make_hold
 
 
 @pytest.fixture
 def record(transactional_db: None) -> Iterator[SessionRecord]:
     attach_main_store()
     add_items("s", "Where is my parcel?")
+    add_items("s", assistant("On its way."))
     SessionRecord.objects.update(subject=make_subject("whom"))
     yield SessionRecord.objects.select_related("subject").get()
     drop_agent_tables()
@@ -52,6 +54,68 @@ class TestFeedback:
         assert "Ask for a &lt;b&gt;number&lt;/b&gt; first." in answer.text
         event = AuditEvent.objects.get(type="feedback.given")
         assert (event.object_ref, event.counters) == (record.pk, {"up": 0, "down": 1, "with_note": 1})
+
+    def test_it_stands_below_the_answer_in_the_timeline(self, record: SessionRecord, support: Client) -> None:
+        url = record.get_absolute_url()
+        assert support.get(url).text.count("Feedback<span") == 1, "for the answer, and not for what the user said"
+        answer = support.get(feedback(record, "2"), headers={"HX-Request": "true"})
+        assert "data-holds-refresh" in answer.text
+        answer = support.post(
+            feedback(record, "2"), {"value": "-1", "note": "Be kind."}, headers={"HX-Request": "true"}
+        )
+        assert (answer.status_code, "Be kind." in answer.text, "Undo" in answer.text) == (200, True, True)
+        other = signed_in(person("reviewer"))
+        assert "Be kind." in other.get(url).text
+        assert "/withdraw/" not in other.get(url).text
+        answer = support.post(feedback(record, "2"), {"note": " "}, headers={"HX-Request": "true"})
+        assert (answer.status_code, "Choose right or wrong" in answer.text) == (422, True)
+
+    def test_ratings_of_agents_stand_there_too(self, record: SessionRecord, support: Client) -> None:
+        given = {"record_id": record.pk, "subject": record.subject, "session_id": record.session_id, "item_id": "2"}
+        Signal.objects.create(kind="rating", value=2, text="Too slow, mail me@example.com", **given)
+        Signal.objects.create(kind="outcome", value=1, **given)
+        page = support.get(record.get_absolute_url()).text
+        assert "2 of 5" in page
+        assert "Too slow" in page
+        assert "me@example.com" not in page
+        assert "Undo" not in page.partition('class="tl-feedback"')[2].partition("</li>")[0]
+
+    def test_another_opinion_replaces_the_earlier_one_of_the_same_person(
+        self, record: SessionRecord, support: Client
+    ) -> None:
+        support.post(feedback(record), {"value": "1"})
+        Signal.objects.create(record_id=record.pk, item_id="1", kind="feedback", value=1, given_by=person("reviewer"))
+        support.post(feedback(record), {"value": "-1", "note": "No."})
+        assert list(Signal.objects.order_by("value").values_list("value", "text")) == [(-1, "No."), (1, "")]
+        event = AuditEvent.objects.filter(type="feedback.given").latest("number")
+        assert event.counters == {"up": 0, "down": 1, "with_note": 1, "replaced": 1}
+
+    def test_only_the_author_withdraws_it(self, record: SessionRecord, support: Client) -> None:
+        support.post(feedback(record), {"value": "-1", "note": "No."})
+        withdraw = reverse("memories:withdraw-feedback", args=[Signal.objects.get().pk])
+        assert signed_in(person("reviewer")).post(withdraw).status_code == 404
+        assert support.get(withdraw).status_code == 405
+        page = support.post(withdraw, follow=True)
+        assert "Your feedback was removed." in page.text
+        assert not Signal.objects.exists()
+        event = AuditEvent.objects.get(type="feedback.withdrawn")
+        assert (event.object_ref, event.subject_ref, event.counters) == (record.pk, record.subject_id, {})
+
+    def test_on_hold_it_stays(self, record: SessionRecord, support: Client) -> None:
+        support.post(feedback(record), {"value": "-1"})
+        make_hold(record, by=person("compliance"))
+        withdraw = reverse("memories:withdraw-feedback", args=[Signal.objects.get().pk])
+        assert support.post(withdraw).status_code == 409
+        assert support.post(feedback(record), {"value": "1"}).status_code == 409
+        assert Signal.objects.get().value == -1
+
+    def test_a_thumbs_down_with_a_note_is_proposed_with_the_note_as_evidence(
+        self, record: SessionRecord, support: Client
+    ) -> None:
+        support.post(feedback(record, "2"), {"value": "-1", "note": "The customer prefers a call."})
+        distil_session(record)
+        evidence = Evidence.objects.get(quote__contains="prefers a call")
+        assert (evidence.signal, evidence.item_id, evidence.speaker) == (Signal.objects.get(), "2", "operator")
 
     def test_secrets_in_a_note_are_not_kept(self, record: SessionRecord, support: Client) -> None:
         key = "sk-proj-" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9bC1dE3fG5hJ7k"
