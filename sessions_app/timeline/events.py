@@ -12,6 +12,7 @@ from sessions_app.items import Seal, StoredItem
 from sessions_app.timeline.badges import Badge as Badge
 from sessions_app.timeline.blocks import SHOWN_PARTS, Block, TextBlock
 from sessions_app.timeline.findings import Finding
+from sessions_app.timeline.values import length
 
 Tone: TypeAlias = Literal["", "user", "warn", "bad"]
 
@@ -141,6 +142,13 @@ class ToolCall(Event):
     """Whether the title is the tool's own name, and not the console's name for a kind of tool."""
     nested: tuple[Event, ...] = ()
     """Calls that a program made."""
+
+    @property
+    def duration(self) -> str:
+        """Time between the writing of the call and of its output; empty if both were written together, or without
+        times."""
+        asked_at, answered_at = self.item.written_at, self.output_item and self.output_item.written_at
+        return length(answered_at - asked_at) if asked_at and answered_at and answered_at > asked_at else ""
 
     @property
     def tone(self) -> Tone:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 
 Fields = Mapping[str, object]
 """A JSON object whose members may have any type."""
@@ -58,3 +59,13 @@ def compact_json(value: object, limit: int) -> str:
 
 def pretty_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def length(time: timedelta) -> str:
+    """A positive length of time in words: "412 ms", "1.2 s", "30 s", "5 min", "2.5 h"."""
+    seconds = time.total_seconds()
+    if seconds < 1:
+        return f"{max(1, round(seconds * 1000))} ms"
+    size, unit = (1, "s") if seconds < 60 else (60, "min") if seconds < 3600 else (3600, "h")
+    number = f"{seconds / size:,.1f}".removesuffix(".0")
+    return f"{number} {unit}"

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Error, Page, expect
 
 from memadmin.accounts.session_store import SessionStore
+from memories_app.models import Signal
 from sessions_app.models import SessionRecord
 from sessions_app.services.inspection import inspect_session
 from tests.agents import add_items, assistant, attach_main_store
@@ -167,6 +168,55 @@ def test_a_long_session_is_turned_over_by_keys(address: str, page: Page, look: L
     page.get_by_label("Jump to date").fill("2020-01-01")
     page.get_by_role("button", name="Go").click()
     expect(page.get_by_role("status").filter(has_text="No items on 1 January 2020.")).to_be_visible()
+
+
+@pytest.mark.parametrize("way", ["keyboard", "mouse"])
+def test_from_a_ticket_to_what_the_assistant_promised_in_two_loads(
+    address: str, page: Page, watch: Watch, way: str
+) -> None:
+    for number in range(8):
+        add_items("customer_1", f"Question {number}", *(assistant(f"Answer {place}") for place in range(20)))
+    add_items("customer_1", "When is the refund there?", assistant("The refund of 418.60 EUR arrives within 7 days."))
+    add_items("customer_2", "Another ticket")
+    SessionRecord.objects.filter(session_id="customer_1").update(ticket="T-90417")
+    page.goto("/")
+    loads: list[str] = []
+    page.on("load", lambda opened: loads.append(opened.url))
+    if way == "keyboard":
+        page.keyboard.press("/")
+        page.keyboard.type("90417")
+        page.keyboard.press("Enter")
+    else:
+        page.get_by_role("searchbox").first.click()
+        page.get_by_role("searchbox").first.fill("90417")
+        page.get_by_role("searchbox").first.press("Enter")
+    promise = page.get_by_text("The refund of 418.60 EUR arrives within 7 days.")
+    expect(promise).to_be_in_viewport()
+    assert len(loads) <= 2, loads
+
+
+def test_feedback_is_given_and_undone_in_the_timeline(address: str, page: Page, refresh: Callable[[], None]) -> None:
+    """The refresh waits while somebody writes, and what they wrote is read by the distiller."""
+    page.goto(address)
+    page.get_by_role("link", name="Feedback on item").press("Enter")
+    note = page.get_by_label("What the agent should do differently")
+    expect(note).to_be_focused()
+    page.keyboard.type("Say when it arrives.")
+    add_items("customer_1", "Hello?")
+    refresh()
+    expect(note).to_have_value("Say when it arrives.")
+    assert_accessible(page)
+    page.get_by_role("button", name="Wrong").press("Enter")
+    expect(page.locator(".tl-remark")).to_contain_text("Say when it arrives.")
+    signal = Signal.objects.get()
+    assert (signal.kind, signal.value, signal.text) == ("feedback", -1, "Say when it arrives.")
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert_accessible(page)
+        assert_no_sideways_scroll(page)
+    page.get_by_role("link", name="Undo").click()
+    expect(page.locator(".tl-remark")).to_have_count(0)
+    assert not Signal.objects.exists()
 
 
 def test_a_conversation_is_copied_even_with_an_old_proof(address: str, page: Page, watch: Watch) -> None:

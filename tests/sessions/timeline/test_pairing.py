@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from sessions_app.timeline import Timeline, build_timeline
 from sessions_app.timeline.blocks import Data, TextBlock
 from sessions_app.timeline.events import Handoff, Message, NoteEvent, ToolCall, ToolState
+from sessions_app.timeline.values import length
 from tests.sessions.timeline.items import assistant, call, handoff, output, session, user
 
 
@@ -84,6 +87,24 @@ def test_decision_joins_the_request(approve: bool, state: ToolState) -> None:
     )
     assert event.title == "Approval requested"
     assert event.state is state
+
+
+def test_a_call_whose_output_was_written_later_has_a_duration() -> None:
+    (later,) = tools(whole([user("go")], [call("a")], [output("a")]))
+    assert later.duration == "1 min"
+    (at_once,) = tools(whole([user("go")], [call("a"), output("a")]))
+    (open_call,) = tools(whole([user("go")], [call("a")]))
+    without_times = [replace(item, written_at=None) for item in session([call("a")], [output("a")])]
+    (timeless,) = tools(build_timeline(without_times, starts_session=True, ends_session=True))
+    assert at_once.duration == open_call.duration == timeless.duration == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.0002, "1 ms"), (0.412, "412 ms"), (1.24, "1.2 s"), (30, "30 s"), (90, "1.5 min"), (9_000, "2.5 h")],
+)
+def test_lengths_of_time_are_short(seconds: float, shown: str) -> None:
+    assert length(timedelta(seconds=seconds)) == shown
 
 
 def test_parallel_calls_are_stored_before_their_outputs() -> None:
