@@ -122,7 +122,7 @@ def memory_marks(user: User, record: SessionRecord, page: ItemPage, timeline: Ti
 
 @on_timeline
 def feedback_marks(user: User, record: SessionRecord, page: ItemPage, timeline: Timeline) -> Marks | None:
-    """Feedback on the items of a page, and a link to give some at each answer without any. One query."""
+    """Feedback on the items of a page, and a link to give some at each answer. One query."""
     answers = [
         event.item.id
         for event in timeline.events
@@ -132,7 +132,7 @@ def feedback_marks(user: User, record: SessionRecord, page: ItemPage, timeline: 
     below = {
         item_id: render_to_string(
             "memories/_answer_feedback.html",
-            {"record": record, "item_id": item_id, "remarks": given, "may_ask": not any(one.is_own for one in given)},
+            {"record": record, "item_id": item_id, "remarks": given},
         )
         for item_id, given in remarks.items()
     }
@@ -143,7 +143,6 @@ def feedback_marks(user: User, record: SessionRecord, page: ItemPage, timeline: 
             reverse("memories:feedback", args=[record.pk, item_id]),
         )
         for item_id in answers
-        if item_id not in remarks
     }
     return Marks(asks=asks, below=below)
 

@@ -39,7 +39,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A link below an item: its page, and the fragment that replaces the link where scripts run."""
+    """A link at an item: to its page, or where scripts run to a fragment that is shown below the item."""
 
     words: str
     url: str

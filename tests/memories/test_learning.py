@@ -57,7 +57,9 @@ class TestFeedback:
 
     def test_it_stands_below_the_answer_in_the_timeline(self, record: SessionRecord, support: Client) -> None:
         url = record.get_absolute_url()
-        assert support.get(url).text.count("Feedback<span") == 1, "for the answer, and not for what the user said"
+        assert support.get(url).text.count('aria-label="Feedback on item') == 1, (
+            "for the answer, and not for what the user said"
+        )
         answer = support.get(feedback(record, "2"), headers={"HX-Request": "true"})
         assert "data-holds-refresh" in answer.text
         answer = support.post(

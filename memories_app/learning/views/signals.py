@@ -88,10 +88,9 @@ def at_item(
     problem: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """The feedback at an item in the timeline, with a form or a link to it."""
+    """The feedback at an item in the timeline, with or without a form."""
     remarks = remarks_on(record, [item_id], reader=request.user).get(item_id, [])
     context = {"record": record, "item_id": item_id, "remarks": remarks, "form": form, "problem": problem}
-    context["may_ask"] = not any(remark.is_own for remark in remarks)
     return render(request, "memories/_answer_feedback.html", context, status=status)
 
 
