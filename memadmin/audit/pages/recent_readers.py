@@ -49,7 +49,7 @@ def who_looked(subjects: Sequence[uuid.UUID], *, since: datetime) -> Lookers:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class RecentReader:
     """A reader of one record: number of the newest reads, and the time of the last one."""
 
     who: Who
@@ -57,7 +57,7 @@ class Reader:
     last_at: datetime
 
 
-def readers_of(record: uuid.UUID) -> list[Reader]:
+def readers_of(record: uuid.UUID) -> list[RecentReader]:
     """The latest readers of a record on a page of its own, the last one first; at most MOST_SHOWN. Two queries, of the
     newest READS_COUNTED reads."""
     reads = AuditEvent.objects.newest_first().filter(object_ref=record, type__in=reads_declared(), outcome="succeeded")
@@ -66,7 +66,7 @@ def readers_of(record: uuid.UUID) -> list[Reader]:
         found[ref, kind].append(at)
     known = AuditActor.objects.in_bulk([ref for ref, _ in found])
     latest = list(found.items())[:MOST_SHOWN]
-    return [Reader(who(known, ref, kind), len(times), times[0]) for (ref, kind), times in latest]
+    return [RecentReader(who(known, ref, kind), len(times), times[0]) for (ref, kind), times in latest]
 
 
 def reads_declared() -> list[str]:
