@@ -19,7 +19,6 @@ from memadmin.audit.log.label_registry import (
     short,
     with_id,
 )
-from memadmin.web.addresses import uuid_in
 from sessions_app.models import (
     Redaction,
     SessionIdPattern,

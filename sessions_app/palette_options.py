@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from memadmin.web.palette import ACTIONS, FINDERS, Action, Group, Option, actions_for
+from memadmin.web.palette import ACTIONS, FINDERS, Option, OptionGroup, PaletteAction, actions_for
 from memadmin.web.requests import OperatorRequest
 from sessions_app.search.identifiers import LEAST_CHARACTERS, aliases_like, sessions_like, tickets_like
 from sessions_app.views import read_audit
@@ -26,15 +26,17 @@ def identifiers(request: OperatorRequest, text: str) -> Iterable[Option]:
     read_audit.places(aliases, sessions, tickets)
     for ticket in tickets:
         address = f"{reverse('sessions:list')}?{urlencode({'ticket': ticket})}"
-        yield Option(Group.TICKETS, ticket, address, "messages", "sessions of this ticket")
+        yield Option(OptionGroup.TICKETS, ticket, address, "messages", "sessions of this ticket")
     for record in sessions:
         detail = " · ".join(part for part in (record.subject and record.subject.label, record.ticket) if part)
-        yield Option(Group.SESSIONS, record.session_id, record.get_absolute_url(), "messages", detail)
+        yield Option(OptionGroup.SESSIONS, record.session_id, record.get_absolute_url(), "messages", detail)
     for alias in aliases:
-        yield Option(Group.SUBJECTS, alias.key, alias.subject.get_absolute_url(), "user", alias.get_kind_display())
+        yield Option(
+            OptionGroup.SUBJECTS, alias.key, alias.subject.get_absolute_url(), "user", alias.get_kind_display()
+        )
     if aliases:
         yield from actions_for(request.user, aliases[0].subject_id, aliases[0].key)
 
 
 FINDERS.append(identifiers)
-ACTIONS.append(Action("Connect a store", "sessions:connect", "database", ("sessions_app.add_sessionstore",)))
+ACTIONS.append(PaletteAction("Connect a store", "sessions:connect", "database", ("sessions_app.add_sessionstore",)))

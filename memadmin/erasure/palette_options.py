@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memadmin.erasure.models import RequestBatch, SubjectRequest
-from memadmin.web.palette import ACTIONS, FINDERS, Action, Group, Option, number_in
+from memadmin.web.palette import ACTIONS, FINDERS, Option, OptionGroup, PaletteAction, number_in
 from memadmin.web.requests import OperatorRequest
 
 VIEW, HANDLE = "erasure.view_request", "erasure.handle_request"
@@ -18,11 +18,15 @@ def numbered(request: OperatorRequest, text: str) -> Iterable[Option]:
     if number := number_in(text, "DSR"):
         for case in SubjectRequest.objects.filter(number=number):
             detail = f"{case.get_kind_display()} · {case.get_state_display()}"
-            yield Option(Group.NUMBERED, str(case), case.get_absolute_url(), "file-text-shield", detail)
+            yield Option(OptionGroup.NUMBERED, str(case), case.get_absolute_url(), "file-text-shield", detail)
     elif number := number_in(text, "B"):
         for batch in RequestBatch.objects.filter(number=number):
-            yield Option(Group.NUMBERED, str(batch), batch.get_absolute_url(), "file-text-shield", "batch of requests")
+            yield Option(
+                OptionGroup.NUMBERED, str(batch), batch.get_absolute_url(), "file-text-shield", "batch of requests"
+            )
 
 
 FINDERS.append(numbered)
-ACTIONS.append(Action("New request", "erasure:request-new", "file-text-shield", (HANDLE, VIEW), is_for_subjects=True))
+ACTIONS.append(
+    PaletteAction("New request", "erasure:request-new", "file-text-shield", (HANDLE, VIEW), is_for_subjects=True)
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memadmin.retention.models import LegalHold
-from memadmin.web.palette import ACTIONS, FINDERS, Action, Group, Option, number_in
+from memadmin.web.palette import ACTIONS, FINDERS, Option, OptionGroup, PaletteAction, number_in
 from memadmin.web.requests import OperatorRequest
 
 VIEW_HOLD, PLACE_HOLD = "retention.view_hold", "retention.place_hold"
@@ -16,11 +16,11 @@ def numbered(request: OperatorRequest, text: str) -> Iterable[Option]:
     number = number_in(text, "H")
     if number and request.user.has_perm(VIEW_HOLD):
         for hold in LegalHold.objects.filter(number=number):
-            yield Option(Group.NUMBERED, str(hold), hold.get_absolute_url(), "gavel", "legal hold")
+            yield Option(OptionGroup.NUMBERED, str(hold), hold.get_absolute_url(), "gavel", "legal hold")
 
 
 FINDERS.append(numbered)
 ACTIONS += [
-    Action("Place a hold", "retention:holds", "gavel", (VIEW_HOLD, PLACE_HOLD), is_for_subjects=True),
-    Action("New retention policy", "policies:new", "hourglass", ("retention.change_policy",)),
+    PaletteAction("Place a hold", "retention:holds", "gavel", (VIEW_HOLD, PLACE_HOLD), is_for_subjects=True),
+    PaletteAction("New retention policy", "policies:new", "hourglass", ("retention.change_policy",)),
 ]

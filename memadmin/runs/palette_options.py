@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memadmin.runs.models import Run
-from memadmin.web.palette import FINDERS, Group, Option, number_in
+from memadmin.web.palette import FINDERS, Option, OptionGroup, number_in
 from memadmin.web.requests import OperatorRequest
 
 
@@ -14,7 +14,7 @@ def numbered(request: OperatorRequest, text: str) -> Iterable[Option]:
     number = number_in(text, "R")
     if number and request.user.has_perm("runs.view_run"):
         for run in Run.objects.filter(pk=number):
-            yield Option(Group.NUMBERED, str(run), run.get_absolute_url(), "circle-dashed", "run")
+            yield Option(OptionGroup.NUMBERED, str(run), run.get_absolute_url(), "circle-dashed", "run")
 
 
 FINDERS.append(numbered)

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 MOST_CHARACTERS = 500
 
 
-class Group(IntEnum):
+class OptionGroup(IntEnum):
     """Headings of the palette, in their order."""
 
     TICKETS = 1
@@ -41,14 +41,14 @@ class Group(IntEnum):
 
     @property
     def title(self) -> str:
-        return "Requests, runs and holds" if self is Group.NUMBERED else self.name.capitalize()
+        return "Requests, runs and holds" if self is OptionGroup.NUMBERED else self.name.capitalize()
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
     """One line. `title` and `detail` may be untrusted; `key` is the key that leads there as well."""
 
-    group: Group
+    group: OptionGroup
     title: str
     url: str
     symbol: str
@@ -57,7 +57,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class PaletteAction:
     """A page that begins something, such as "New erasure request". It may begin it for a subject (`?subject=`)."""
 
     title: str
@@ -71,7 +71,7 @@ Finder: TypeAlias = Callable[[OperatorRequest, str], Iterable[Option]]
 """Gives what a person may open and whose name contains a text, the closest first, few at most, and records it."""
 
 FINDERS: list[Finder] = []
-ACTIONS: list[Action] = [Action("Take the tour", "help:tour", "help", ())]
+ACTIONS: list[PaletteAction] = [PaletteAction("Take the tour", "help:tour", "help", ())]
 
 
 @operator_page(methods="POST")
@@ -102,13 +102,13 @@ def found_by(finder: Finder, request: OperatorRequest, text: str) -> list[Option
 def pages(request: OperatorRequest, text: str) -> Iterable[Option]:
     for place in chain.from_iterable(SECTIONS.values()):
         if may_see(request.user, place) and is_named(place.title, text):
-            yield Option(Group.PAGES, place.title, place.url, place.symbol, key=f"g {place.key}")
+            yield Option(OptionGroup.PAGES, place.title, place.url, place.symbol, key=f"g {place.key}")
 
 
 def actions(request: OperatorRequest, text: str) -> Iterable[Option]:
     for action in allowed_actions(request.user):
         if is_named(action.title, text):
-            yield Option(Group.ACTIONS, action.title, reverse(action.url_name), action.symbol)
+            yield Option(OptionGroup.ACTIONS, action.title, reverse(action.url_name), action.symbol)
 
 
 def actions_for(user: User, subject_id: UUID, key: str) -> Iterable[Option]:
@@ -116,10 +116,10 @@ def actions_for(user: User, subject_id: UUID, key: str) -> Iterable[Option]:
     for action in allowed_actions(user):
         if action.is_for_subjects:
             address = f"{reverse(action.url_name)}?{urlencode({'subject': subject_id})}"
-            yield Option(Group.ACTIONS, f"{action.title} for {key}", address, action.symbol)
+            yield Option(OptionGroup.ACTIONS, f"{action.title} for {key}", address, action.symbol)
 
 
-def allowed_actions(user: User) -> Iterable[Action]:
+def allowed_actions(user: User) -> Iterable[PaletteAction]:
     return (action for action in ACTIONS if user.has_perms(action.permissions))
 
 

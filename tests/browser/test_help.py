@@ -19,8 +19,8 @@ SignIn: TypeAlias = Callable[..., User]
 def test_help_looks_sound_and_a_command_is_copied(page: Page, look: Look, sign_in: SignIn) -> None:
     sign_in("compliance")
     look("/help/")
-    look("/help/audit/")
     look("/help/tour/")
+    look("/help/audit/")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     button = page.get_by_role("button", name="Copy verify_audit command")
     button.press("Enter")

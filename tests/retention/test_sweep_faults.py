@@ -18,6 +18,7 @@ from memadmin.retention.models import PolicyVersion, SweepResult, UnfinishedExpi
 from memadmin.retention.sweep import starting
 from memadmin.retention.sweep.starting import request_sweep
 from memadmin.retention.targets import sessions
+from memadmin.retention.targets.after_sessions import delete_what_hung_on
 from memadmin.retention.targets.sessions import SessionTarget
 from memadmin.runs import engine
 from memadmin.runs.engine import carry_on
@@ -425,7 +426,7 @@ def test_an_agent_that_begins_again_meanwhile_has_a_new_session(
         " ON CONFLICT (session_id) DO UPDATE SET updated_at = timezone('UTC', now())"
     )
     before = SessionRecord.objects.get(session_id="short:1").pk
-    delete = sessions.delete_what_hung_on
+    delete = delete_what_hung_on
     with somebody_else() as beside:
 
         def begin_again(records: Any) -> Any:

@@ -18,7 +18,7 @@ TOURS = HELP / "tours.toml"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TourStep:
     """`text` and `demo` are HTML."""
 
     title: str
@@ -40,7 +40,7 @@ class Tour:
     role: str
     title: str
     summary: str
-    steps: list[Step]
+    steps: list[TourStep]
 
 
 @cache
@@ -52,12 +52,12 @@ def tours() -> list[Tour]:
     ]
 
 
-def step_from(entry: dict[str, str]) -> Step:
+def step_from(entry: dict[str, str]) -> TourStep:
     demo = render_line(entry["demo"]) if "demo" in entry else None
-    return Step(entry["title"], render_line(entry["text"]), entry["page"], demo)
+    return TourStep(entry["title"], render_line(entry["text"]), entry["page"], demo)
 
 
-def tours_for(user: User) -> list[tuple[Tour, bool, list[tuple[Step, bool]]]]:
+def tours_for(user: User) -> list[tuple[Tour, bool, list[tuple[TourStep, bool]]]]:
     """The tours, those of the user's roles first, with whether the role is theirs and which pages they may open."""
     roles = set(user.groups.values_list("name", flat=True))
     sorted_tours = sorted(tours(), key=lambda tour: tour.role not in roles)
