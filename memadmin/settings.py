@@ -148,6 +148,9 @@ PHONE_REGIONS = environment.phone_regions("MEMADMIN_PHONE_REGIONS")
 SEARCH_LIFETIME = timedelta(hours=environment.positive_integer("MEMADMIN_SEARCH_HOURS"))
 SEARCH_SCAN_SECONDS = environment.positive_integer("MEMADMIN_SEARCH_SCAN_SECONDS")
 
+# Places that one person may redact without the approval of a second one.
+REDACT_ALONE_PLACES = environment.whole_number("MEMADMIN_REDACT_ALONE_PLACES")
+
 # Requests of people: time to cancel an approved erasure, how long backups keep what was erased, and how long a copy of
 # a person's data is kept.
 CANCEL_WINDOW = timedelta(minutes=environment.positive_integer("MEMADMIN_CANCEL_MINUTES"))

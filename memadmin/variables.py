@@ -88,6 +88,13 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             "MEMADMIN_CANCEL_MINUTES", "Time in which an approved erasure can still be cancelled.", "240", "minutes"
         ),
         Variable(
+            "MEMADMIN_REDACT_ALONE_PLACES",
+            "Places that one person may redact. A redaction of more, or of sessions that the preview could not show,"
+            " needs the approval of a second person.",
+            "100",
+            "places",
+        ),
+        Variable(
             "MEMADMIN_RESCAN_MINUTES",
             "Time after the first scan of an erasure until the second. Longer than any run of an agent.",
             "1440",

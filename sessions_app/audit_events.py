@@ -199,9 +199,30 @@ REDACTION_REQUESTED = declare(
 )
 REDACTION_PREVIEWED = declare(
     "redaction.previewed",
-    "A person previewed a redaction: the counts of sessions, items and places that contain the text.",
+    "A person previewed a redaction: the counts of sessions, items and places that contain the text. The page shows "
+    "the first places with the text around them.",
     sentence="{actor} previewed a redaction[: {places} in {items}]",
     counters=("sessions", "items", "places"),
+    reasons=Purpose.values,
+)
+REDACTION_APPROVED = declare(
+    "redaction.approved",
+    "A second person approved a large redaction, which then began.",
+    sentence="{actor} approved {object}[ of {places}]",
+    object=REDACTION,
+    counters=("places",),
+)
+REDACTION_APPROVAL_DENIED = declare(
+    "redaction.approval_denied",
+    "A redaction was not approved, because the requester, or another account of that person, tried to approve it.",
+    sentence="{actor} was refused to approve {object}",
+    object=REDACTION,
+)
+REDACTION_DECLINED = declare(
+    "redaction.declined",
+    "A person declined, or withdrew, a redaction that awaited approval; its text was deleted.",
+    sentence="{actor} declined or withdrew {object}",
+    object=REDACTION,
 )
 ITEM_REDACTED = declare(
     "item.redacted",

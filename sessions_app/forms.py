@@ -13,8 +13,13 @@ from sessions_app.audit_events import RedactReason, RevealReason
 from sessions_app.encryption import keyring
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectKind
 from sessions_app.redaction import InvalidText, TextToRedact
+from sessions_app.redaction.previews import RedactionPreview
 from sessions_app.redaction.services import RedactionRequest
 from sessions_app.stores.kinds import StoreKind
+
+
+def confirmation_input() -> forms.TextInput:
+    return forms.TextInput({"class": "form-control mono", "autocomplete": "off", "spellcheck": "false"})
 
 
 class SelectionForm(forms.Form):
@@ -213,6 +218,7 @@ class RedactForm(forms.Form):
         widget=forms.Textarea({"class": "form-control", "rows": 2}),
     )
     takes_compactions = forms.BooleanField(required=False, widget=forms.CheckboxInput({"class": "form-check-input"}))
+    typed = forms.CharField(label="Confirmation", required=False, max_length=40, widget=confirmation_input())
 
     def __init__(self, *given: Any, is_item: bool, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -230,6 +236,17 @@ class RedactForm(forms.Form):
         except InvalidText as problem:
             raise forms.ValidationError(str(problem) if text else "Enter the text.") from problem
 
-    def request_by(self, user: User) -> RedactionRequest:
+    def request_by(self, user: User, preview: RedactionPreview) -> RedactionRequest:
         given = {**self.cleaned_data, "reason": RedactReason(self.cleaned_data["reason"])}
-        return RedactionRequest(**given, by=user)
+        return RedactionRequest(**given, by=user, preview=preview)
+
+
+class RedactionApprovalForm(forms.Form):
+    """The confirmation of the second person."""
+
+    typed = forms.CharField(
+        label="Confirmation",
+        max_length=40,
+        widget=confirmation_input(),
+        error_messages={"required": "Type the confirmation."},
+    )

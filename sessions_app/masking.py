@@ -127,6 +127,18 @@ class Masker:
         except TooMuchWork:
             return _hidden_text(raw, is_beginning=is_beginning), 1
 
+    def spans(self, text: str, name: str = "") -> list[tuple[int, int]] | None:
+        """Beginning and end of each value in the text of a member with this name, in order; None beyond the limit.
+
+        The whole text where the name makes it a secret. In a text with quotation marks or escapes values are also
+        looked for as in JSON.
+        """
+        try:
+            with self._limited() as masking:
+                return masking.spans(text, name)
+        except TooMuchWork:
+            return None
+
     @contextmanager
     def _limited(self) -> Iterator[_Masking]:
         """Masking of one text, with its share of the remaining steps."""
@@ -195,6 +207,16 @@ class _Masking:
 
     def _found(self, text: str, *, is_prose: bool = True) -> list[SensitiveSpan]:
         return find_values(text, regions=settings.PHONE_REGIONS, limit=self.limit, is_prose=is_prose)
+
+    def spans(self, text: str, name: str) -> list[tuple[int, int]]:
+        if is_secret_member(name, text):
+            return [(0, len(text))]
+        places = [(one.start, one.end) for one in self._found(text)]
+        if '"' in text or "\\" in text:
+            decoded = without_escapes(text)
+            found = self._found(decoded.text, is_prose=False)
+            places += [decoded.in_original(one.start, one.end) for one in found]
+        return sorted(places)
 
     def _part_of_json(self, text: str) -> tuple[str, int]:
         """Part of a JSON text, which begins or ends anywhere, with its values masked."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.urls import reverse
 
@@ -29,6 +29,10 @@ class Redaction(models.Model):
     # Keyed hash of the item as it was in the preview: in a store without item ids another may move to its place.
     item_mark = models.CharField(max_length=64, default="")
     subject = models.ForeignKey(Subject, null=True, on_delete=models.CASCADE, db_constraint=False, related_name="+")
+    # What the preview showed, as `ShownItems` keeps it; without a preview everything with the text is redacted.
+    is_limited = models.BooleanField(default=False, db_default=False)
+    shown = models.JSONField(default=dict, db_default={})
+    shown_places = models.PositiveIntegerField(default=0, db_default=0)
     text = models.TextField(
         default="", help_text="Empty if all text of an item is redacted, and after the redaction has ended."
     )
@@ -39,6 +43,9 @@ class Redaction(models.Model):
     requested_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField(help_text="The redaction is cancelled if it has not started by this time.")
     ended_at = models.DateTimeField(null=True)
+    needs_approval = models.BooleanField(default=False, db_default=False)
+    approved_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    approved_at = models.DateTimeField(null=True)
     # How far it is, and what came of it.
     run = models.OneToOneField(Run, on_delete=models.PROTECT, related_name="redaction")
 
@@ -46,6 +53,10 @@ class Redaction(models.Model):
         constraints: ClassVar = [
             models.CheckConstraint(
                 condition=Q(ended_at__isnull=True) | Q(text=""), name="ended_redaction_forgets_its_text"
+            ),
+            models.CheckConstraint(
+                condition=Q(approved_by__isnull=True) | ~Q(approved_by=F("requested_by")),
+                name="redaction_approved_by_a_second_person",
             ),
         ]
         default_permissions: ClassVar = []
@@ -56,3 +67,8 @@ class Redaction(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("sessions:redaction", args=[self.pk])
+
+    @property
+    def is_awaiting(self) -> bool:
+        """Whether it waits for the approval of a second person."""
+        return self.needs_approval and self.approved_at is None and self.ended_at is None

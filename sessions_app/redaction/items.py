@@ -7,9 +7,10 @@ is redacted all the same.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
 from sessions_app.redaction.text_to_redact import TextToRedact
 from sessions_app.timeline.markers import MARKER, MARKER_IN_ADDRESS
@@ -63,6 +64,22 @@ PICTURE = f"data:image/png;base64,{PIXEL}"
 
 _NOTHING = object()
 
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RedactionPlace:
+    """One place in an item that a redaction replaces."""
+
+    path: tuple[str, ...]
+    """Names of the members that lead to the text, also through JSON inside of a text; places in lists count from 1."""
+    text: str
+    """The whole text in which it is, unmasked."""
+    start: int
+    end: int
+    is_whole: bool
+    """True if the text is replaced as a whole, and not only an occurrence of the text to redact."""
+
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
@@ -74,25 +91,30 @@ class Redacted:
     """Number of removed texts, or of occurrences of the text to redact."""
     kept: int = 0
     """Occurrences of the text to redact in ids, names and numbers, where it stays."""
+    shown: Sequence[RedactionPlace] = ()
+    """The first places, as many as were asked for."""
 
 
 class NestedTooDeep(Exception):
     """The item is JSON with so many levels that it cannot be redacted without a change of its structure."""
 
 
-def without_text(raw: str, target_text: TextToRedact) -> Redacted:
-    """The item with a marker in place of the text. Raises NestedTooDeep, only if the text is in it."""
+def without_text(raw: str, target_text: TextToRedact, *, show: int = 0) -> Redacted:
+    """The item with a marker in place of the text, and the first `show` places. Raises NestedTooDeep, only if the text
+    is in it.
+    """
     if not target_text.is_in(raw):
         return Redacted(raw, 0)
-    return _Walk(_Found(target_text)).item(raw)
+    return _Walk(_Found(target_text), show).item(raw)
 
 
-def without_all_text(raw: str) -> Redacted:
-    """The item without any content. A compaction is not changed: it is removed as a whole, or not at all.
+def without_all_text(raw: str, *, show: int = 0) -> Redacted:
+    """The item without any content, and the first `show` places. A compaction is not changed: it is removed as a whole,
+    or not at all.
 
     Raises NestedTooDeep.
     """
-    return _Walk(_Everything()).item(raw)
+    return _Walk(_Everything(), show).item(raw)
 
 
 class _Everything:
@@ -105,6 +127,9 @@ class _Everything:
 
     def count(self, text: str) -> int:
         return 0
+
+    def spans(self, text: str) -> Iterable[tuple[int, int]]:
+        return [(0, len(text))]
 
 
 class _Found:
@@ -121,22 +146,28 @@ class _Found:
     def count(self, text: str) -> int:
         return self.target_text.count_in(text)
 
+    def spans(self, text: str) -> Iterable[tuple[int, int]]:
+        return self.target_text.spans_in(text)
+
 
 class _Walk:
     """Processes one item, and counts."""
 
-    def __init__(self, what: _Everything | _Found) -> None:
+    def __init__(self, what: _Everything | _Found, show: int) -> None:
         self.what = what
         self.places = 0
         self.kept = 0
         self.type = ""
+        self.show = show
+        self.shown: list[RedactionPlace] = []
+        self.path: list[str] = []
 
     def item(self, raw: str) -> Redacted:
         try:
             parsed = _decoded(raw)
             if parsed is None:
                 # No agent can read it, and none shall be able to afterwards.
-                return Redacted(self._text(raw), self.places)
+                return Redacted(self._text(raw), self.places, shown=self.shown)
             return self._decoded_item(raw, *parsed)
         except RecursionError:
             raise NestedTooDeep from None
@@ -148,7 +179,10 @@ class _Walk:
         hides_text = has_doubles and (self.what.takes_all or self.what.count(raw))
         if not self.places and not hides_text:
             return Redacted(raw, 0, self.kept)
-        return Redacted(_dumped(redacted, like=raw), max(self.places, 1), self.kept)
+        if not self.places:
+            self.places = 1
+            self._show(raw)
+        return Redacted(_dumped(redacted, like=raw), self.places, self.kept, self.shown)
 
     # --- what the SDK gives a meaning ---------------------------------------------------------------------------------
 
@@ -162,18 +196,20 @@ class _Walk:
             case dict():
                 return self._typed_object(name, value)
             case list() if name == "keys" and self.what.takes_all:
-                self.places += bool(value)
-                return []
+                return self._replaced(value, [])
             case list():
-                return [self._element(name, element) for element in value]
+                return [self._element(name, number, element) for number, element in enumerate(value, 1)]
         self._note_kept(value)
         return value
 
-    def _element(self, name: str, element: Any) -> Any:
+    def _element(self, name: str, number: int, element: Any) -> Any:
+        self.path.append(f"{number}")
         if self.what.takes_all and (replaced := MEDIA_PARTS.get(type_in(element))):
-            self.places += 1
-            return {"type": replaced, "text": MARKER}
-        return self._member(name, element)
+            redacted: Any = self._replaced(element, {"type": replaced, "text": MARKER})
+        else:
+            redacted = self._member(name, element)
+        self.path.pop()
+        return redacted
 
     def _typed_object(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
         if name in SCHEMAS or self.type == "configuration_update":
@@ -181,18 +217,19 @@ class _Walk:
         if name in FREE:
             return self._all_of_free(name, fields) if self.what.takes_all else self._free(fields)
         if self.what.takes_all and fields.get("type") == "computer_screenshot":
-            screenshot = {"type": "computer_screenshot", "image_url": PICTURE}
-            self.places += fields != screenshot
-            return screenshot
+            return self._replaced(fields, {"type": "computer_screenshot", "image_url": PICTURE})
         self._note_kept(list(fields))
         redacted = {key: member for key, value in fields.items() if (member := self._typed(key, value)) is not _NOTHING}
         return _fitting(fields, redacted)
 
     def _typed(self, name: str, value: Any) -> Any:
+        self.path.append(name)
         if name == "encrypted_content" and self.what.takes_all:
-            self.places += 1
-            return _NOTHING
-        return self._member(name, value)
+            redacted = self._replaced(value, _NOTHING)
+        else:
+            redacted = self._member(name, value)
+        self.path.pop()
+        return redacted
 
     def _typed_text(self, name: str, text: str) -> str:
         if self._stays(name):
@@ -205,8 +242,7 @@ class _Walk:
         if name in ADDRESSES or name == "image_url":
             return self._address(text)
         if self.what.takes_all and self.type == "image_generation_call" and name == "result":
-            self.places += text != PIXEL
-            return PIXEL
+            return self._replaced(text, PIXEL)
         return self._text_or_json(text)
 
     def _stays(self, name: str) -> bool:
@@ -215,17 +251,19 @@ class _Walk:
     def _address(self, text: str) -> str:
         if self.what.takes_all:
             nothing = PICTURE if text.startswith("data:") else f"https://redacted.invalid/{MARKER_IN_ADDRESS}"
-            self.places += text != nothing
-            return nothing
+            return self._replaced(text, nothing)
         return self._text(text, MARKER_IN_ADDRESS)
 
     def _arguments(self, text: str) -> str:
         """Always JSON afterwards where it was JSON before, and an object."""
         if self.what.takes_all:
             return self._all_of_arguments(text)
-        before = self.places
+        before, shown_before = self.places, len(self.shown)
         redacted = self._text_or_json(text)
         if self.places > before and _parse(text) is not None and _parse(redacted) is None:
+            # More goes than the text: it is shown.
+            del self.shown[shown_before:]
+            self._show(text)
             return _all_gone()
         return redacted
 
@@ -233,15 +271,13 @@ class _Walk:
         parsed = _parse(text)
         if parsed is not None and parsed[0] in ({}, {"redacted": MARKER}):
             return text
-        self.places += 1
-        return _all_gone()
+        return self._replaced(text, _all_gone())
 
     # --- what has names of its own ------------------------------------------------------------------------------------
 
     def _all_of_free(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
         nothing = {"redacted": MARKER} if name == "arguments" and fields else {}
-        self.places += fields != nothing
-        return nothing
+        return self._replaced(fields, nothing)
 
     def _free(self, value: Any) -> Any:
         match value:
@@ -253,13 +289,18 @@ class _Walk:
                     new = self._text(key)
                     while new in redacted:
                         new += " "
+                    self.path.append(key)
                     redacted[new] = self._free(member)
+                    self.path.pop()
                 return redacted
             case list():
                 return [self._free(member) for member in value]
             case int() | float() if not isinstance(value, bool):
-                count = self.what.count(json.dumps(value))
+                number = json.dumps(value)
+                count = self.what.count(number)
                 self.places += count
+                if count:
+                    self._show(number, self.what.spans(number))
                 return MARKER if count else value
         return value
 
@@ -287,15 +328,17 @@ class _Walk:
         if not self.what.count(text):
             # JSON inside a text contains nothing that is not in the text, in one spelling or another.
             return text
-        before = self.places
+        before, shown_before, depth = self.places, len(self.shown), len(self.path)
         redacted = self._redacted_json(text)
         if redacted is None or self.what.count(redacted):
             # It is no JSON, is nested too deeply, or the text extends across values.
             self.places = before
+            del self.shown[shown_before:], self.path[depth:]
             return self._text(text)
         if self.places == before:
             # The text was in one of two members with the same name, of which only the other is in the new text.
             self.places += 1
+            self._show(text)
         return redacted
 
     def _redacted_json(self, text: str) -> str | None:
@@ -309,7 +352,23 @@ class _Walk:
     def _text(self, text: str, marker: str = MARKER) -> str:
         redacted, count = self.what.text(text, marker)
         self.places += count
+        if count:
+            self._show(text, self.what.spans(text))
         return redacted
+
+    def _replaced(self, value: Any, nothing: T) -> T:
+        """A value without text in place of the value, which is counted and shown as one place."""
+        if value != nothing:
+            self.places += 1
+            if len(self.shown) < self.show:
+                self._show(value if isinstance(value, str) else _as_text(value))
+        return nothing
+
+    def _show(self, text: str, spans: Iterable[tuple[int, int]] | None = None) -> None:
+        """Keeps places of a text, or the whole text as one, as far as more are wanted."""
+        is_whole = spans is None or self.what.takes_all
+        for start, end in islice(spans or [(0, len(text))], self.show - len(self.shown)):
+            self.shown.append(RedactionPlace(tuple(self.path), text, start, end, is_whole))
 
     def _note_kept(self, value: Any) -> None:
         self.kept += sum(self.what.count(text) for text in _texts_in(value))
@@ -328,6 +387,14 @@ def _texts_in(value: Any) -> Iterable[str]:
                 yield from _texts_in(member)
         case int() | float() if not isinstance(value, bool):
             yield json.dumps(value)
+
+
+def _as_text(value: Any) -> str:
+    """JSON of a value for people; empty for one that is nested too deeply."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return ""
 
 
 def _all_gone() -> str:

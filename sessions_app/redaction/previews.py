@@ -1,4 +1,4 @@
-"""Preview of a redaction: how often a text occurs, and where, before it is removed. Shows no content."""
+"""Preview of a redaction: how often a text occurs, and the first places with their surroundings."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from django.contrib.auth.models import User
 from memadmin import audit
 from sessions_app import audit_events
 from sessions_app.encryption import sealing_of
+from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord, Subject
-from sessions_app.redaction import TextToRedact
+from sessions_app.redaction import Redacted, TextToRedact
+from sessions_app.redaction.places import PlaceContext, contexts_of
 from sessions_app.redaction.sessions import MOST_NAMED, LeftReason, address_of, count_occurrences
+from sessions_app.redaction.shown import MARK_CHARACTERS, ShownItems, mark_of
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, SessionUnreadable, StoreUnavailable
 
@@ -24,12 +27,29 @@ PREVIEW_SECONDS = 5.0
 
 SESSIONS_LISTED = 25
 
+PLACES_SHOWN = 50
+"""Places shown with their surroundings; the others are counted."""
+
+TYPED_ABOVE = 10
+"""Places above which a person types their number before the redaction is requested."""
+
 
 @dataclass(frozen=True, slots=True)
 class FoundIn:
     record: SessionRecord
     items: int
     places: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPlace:
+    """One place on the page of a preview."""
+
+    record: SessionRecord
+    item_id: str
+    mark: str
+    """Changes with the item."""
+    context: PlaceContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +77,27 @@ class RedactionPreview:
     """True if time was over before all sessions were searched."""
     cannot: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Number of items that cannot be redacted, as far as known, by reason and store."""
+    searched: int = 0
+    """Sessions that were looked at, also those that could not be searched."""
+    contexts: list[ShownPlace] = field(default_factory=list)
+    """At most PLACES_SHOWN."""
+    shown: ShownItems = field(default_factory=ShownItems)
+    changed: int = 0
+    """Of a redaction that awaits approval: items with the text that its requester was not shown."""
+
+    @property
+    def more_places(self) -> int:
+        """Places that are counted and not shown."""
+        return max(self.places - len(self.contexts), 0)
+
+    @property
+    def has_unseen(self) -> bool:
+        """True if more is redacted than the preview could search."""
+        return bool(self.unseen) or self.is_cut_short
+
+    def size(self, *, takes_compactions: bool) -> int:
+        """Number of places, each removed compaction block included."""
+        return max(self.places + (self.compactions if takes_compactions else 0), self.items)
 
     @property
     def left(self) -> list[LeftIn]:
@@ -72,48 +113,103 @@ def preview_redaction(
     item_id: str = "",
     subject: Subject | None = None,
     seconds: float | None = PREVIEW_SECONDS,
+    purpose: str = "",
 ) -> RedactionPreview:
-    """Searches sessions, one by one, and returns how often the text is in them.
+    """Searches sessions as `find_places` does, and records what is shown. Raises UnknownItem."""
+    preview = find_places(records, target_text, by=by, granted=granted, item_id=item_id, seconds=seconds)
+    record_preview(preview, by=by, subject=subject, purpose=purpose)
+    return preview
+
+
+def find_places(
+    records: Iterable[SessionRecord],
+    target_text: TextToRedact | None,
+    *,
+    by: User | None,
+    granted: Collection[UUID],
+    item_id: str = "",
+    seconds: float | None = PREVIEW_SECONDS,
+    most: int | None = None,
+    only: ShownItems | None = None,
+) -> RedactionPreview:
+    """Searches sessions, one by one, and returns how often the text is in them, with the first places.
 
     Without a text everything in the one item counts. `granted` are locked or encrypted sessions that may be searched.
-    Raises UnknownItem if the one item is gone.
+    At most `most` sessions are searched; others count as not searched for lack of time. Items that are not in `only`
+    are counted as changed. Nothing is recorded: whoever shows the result records it. Raises UnknownItem if the one item
+    is gone.
     """
-    preview, began = RedactionPreview(), monotonic()
+    preview, began, masker = RedactionPreview(), monotonic(), Masker()
     away: set[str] = set()
     for record in records:
-        if seconds is not None and monotonic() - began > seconds:
-            preview.is_cut_short = True
+        if preview.searched == most or (seconds is not None and monotonic() - began > seconds):
+            preview.is_cut_short = preview.shown.is_rest_meant = True
             break
+        preview.searched += 1
         is_granted = by is None or record.pk in granted
         if not is_granted and (record.is_locked or record.is_encrypted):
             preview.unseen += 1
+            preview.shown.unseen.append(str(record.pk))
         elif record.store.name in away:
             preview.cannot[LeftReason.AWAY.value, record.store.name] += 1
         else:
             try:
-                add_occurrences(record, target_text, preview, item_id)
+                add_occurrences(record, target_text, preview, item_id, masker, only)
             except SessionUnreadable:
                 preview.cannot[LeftReason.UNREADABLE.value, address_of(record)] += 1
             except StoreUnavailable:
                 away.add(record.store.name)
                 preview.cannot[LeftReason.AWAY.value, record.store.name] += 1
-    audit.record_alone(
-        audit_events.REDACTION_PREVIEWED,
-        by=by,
-        subject=subject,
-        shown=[found.record for found in preview.found_in],
-        counters={"sessions": preview.found_sessions, "items": preview.items, "places": preview.places},
-    )
     return preview
 
 
+def record_preview(preview: RedactionPreview, *, by: User | None, subject: Subject | None, purpose: str = "") -> None:
+    """Commits the event of a preview that is about to be shown. Raises AuditUnavailable."""
+    audit.before_showing(
+        audit_events.REDACTION_PREVIEWED,
+        by=by,
+        subject=subject,
+        shown={found.record.pk for found in preview.found_in} | {each.record.pk for each in preview.contexts},
+        counters={"sessions": preview.found_sessions, "items": preview.items, "places": preview.places},
+        reason_code=purpose,
+    )
+
+
 def add_occurrences(
-    record: SessionRecord, target_text: TextToRedact | None, preview: RedactionPreview, item_id: str
+    record: SessionRecord,
+    target_text: TextToRedact | None,
+    preview: RedactionPreview,
+    item_id: str,
+    masker: Masker,
+    only: ShownItems | None,
 ) -> None:
+    marks: list[str] = []
+    contexts: list[ShownPlace] = []
+    wanted = only.marks_in(record.pk) if only else None
+    room = PLACES_SHOWN - len(preview.contexts)
+
+    def visit(item_id: str, text: str, redacted: Redacted) -> int:
+        mark = mark_of(text)
+        marks.append(mark)
+        if wanted is not None and mark not in wanted:
+            preview.changed += bool(redacted.places)
+        else:
+            contexts.extend(
+                ShownPlace(record, item_id, mark[:MARK_CHARACTERS], context)
+                for context in contexts_of(redacted.shown, masker)
+            )
+        return room - len(contexts)
+
     occurrences = count_occurrences(
-        record, target_text, sealing_of(record.store).of_session(record.session_id), item_id=item_id
+        record,
+        target_text,
+        sealing_of(record.store).of_session(record.session_id),
+        item_id=item_id,
+        visit=visit,
+        show=room,
     )
     preview.seen += 1
+    preview.shown.of_sessions[str(record.pk)] = []
     preview.kept += occurrences.kept
     if occurrences.sealed:
         preview.cannot[LeftReason.SEALED.value, record.store.name] += occurrences.sealed
@@ -126,6 +222,8 @@ def add_occurrences(
     if needed not in backend_for(record.store).capabilities:
         preview.cannot[LeftReason.CANNOT.value, record.store.name] += 1
         return
+    preview.shown.of_sessions[str(record.pk)] = marks
+    preview.contexts += contexts
     preview.items += occurrences.items or is_block
     preview.places += occurrences.places
     preview.compactions += occurrences.compactions

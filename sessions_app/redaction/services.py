@@ -9,25 +9,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q, QuerySet
-from django.utils.crypto import constant_time_compare, salted_hmac
+from django.db.models.functions import Now
+from django.utils.crypto import constant_time_compare
 from django.utils.timezone import now
 
 from memadmin import audit
-from memadmin.runs.engine import Lease
+from memadmin.accounts.mails import mail_those_with
+from memadmin.accounts.same_person import is_same_person
+from memadmin.runs.engine import Lease, Wait
 from memadmin.runs.models import Run
-from memadmin.runs.services import request_run
+from memadmin.runs.services import cancel_run, request_run, wake
 from sessions_app import audit_events
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import Redaction, SessionRecord, Subject, TextSearch
 from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.redaction import TextToRedact
 from sessions_app.redaction.derived_copies import redact_copies
+from sessions_app.redaction.previews import TYPED_ABOVE, RedactionPreview
 from sessions_app.redaction.sessions import LeftReason, RedactionOutcome, redact_session
+from sessions_app.redaction.shown import ShownItems, mark_of
 from sessions_app.stores import backend_for
 
 REDACT = "sessions_app.redact_content"
@@ -36,6 +43,8 @@ RUN_KIND = "redaction"
 
 WAITS_FOR = timedelta(hours=12)
 """Time for which the text of a redaction is kept if no worker carries it out."""
+
+AWAITS_APPROVAL = "Another person has to approve the redaction."
 
 SESSIONS_A_PAGE = 100
 
@@ -51,6 +60,44 @@ class RedactionRequest:
     explanation: str = ""
     takes_compactions: bool = False
     by: User | None
+    preview: RedactionPreview | None = None
+    """What the requester was shown: nothing else is redacted. None for a command, which redacts all of the text."""
+    typed: str = ""
+    """The confirmation of a large redaction, see `confirmation`."""
+
+
+class RedactionError(Exception):
+    """A redaction, or its approval, cannot be done. Nothing was changed."""
+
+
+class ConfirmationMismatch(RedactionError):
+    def __init__(self, wanted: str) -> None:
+        super().__init__(f"Type “{wanted}” to confirm.")
+
+
+class ApprovedByRequester(RedactionError):
+    def __init__(self) -> None:
+        super().__init__("Another person than the requester has to approve. Nothing was changed.")
+
+
+class NotAwaiting(RedactionError):
+    def __init__(self) -> None:
+        super().__init__("This redaction no longer waits for an approval. Nothing was changed.")
+
+
+def confirmation(places: int) -> str:
+    """The text that is typed to confirm the redaction of so many places."""
+    return f"redact {places}" if places else "redact"
+
+
+def must_be_typed(preview: RedactionPreview, *, takes_compactions: bool) -> bool:
+    """Whether the requester types the number of places: above TYPED_ABOVE, or if more is redacted than was shown."""
+    return preview.has_unseen or preview.size(takes_compactions=takes_compactions) > TYPED_ABOVE
+
+
+def needs_second_person(preview: RedactionPreview, *, takes_compactions: bool) -> bool:
+    """Whether a second person has to approve: above MEMADMIN_REDACT_ALONE_PLACES, or if it is not known how many."""
+    return preview.has_unseen or preview.size(takes_compactions=takes_compactions) > settings.REDACT_ALONE_PLACES
 
 
 def redact_item(record: SessionRecord, item_id: str, request: RedactionRequest) -> Redaction:
@@ -82,14 +129,25 @@ def redact_about(subject: Subject, request: RedactionRequest) -> Redaction:
 
 @transaction.atomic
 def _ask(request: RedactionRequest, *, record: SessionRecord | None = None, **columns: Any) -> Redaction:
+    expires_at = now() + WAITS_FOR
+    needs_approval = False
+    if (preview := request.preview) is not None:
+        places = preview.size(takes_compactions=request.takes_compactions)
+        if must_be_typed(preview, takes_compactions=request.takes_compactions):
+            check_typed(request.typed, places)
+        needs_approval = needs_second_person(preview, takes_compactions=request.takes_compactions)
+        columns |= {"is_limited": True, "shown": preview.shown.as_json(), "shown_places": places}
+    # Until it is approved the run waits for its end; then it ends by itself.
+    waits = {"retry_at": expires_at, "reason": AWAITS_APPROVAL} if needs_approval else {}
     redaction = Redaction(
-        run=request_run(RUN_KIND, by=request.by),
+        run=request_run(RUN_KIND, by=request.by, **waits),
+        needs_approval=needs_approval,
         record_id=record.pk if record else None,
         session_id=record.session_id if record else "",
         takes_compactions=request.takes_compactions,
         reason=request.reason.value,
         requested_by=request.by,
-        expires_at=now() + WAITS_FOR,
+        expires_at=expires_at,
         **columns,
     )
     audit.record(
@@ -102,17 +160,100 @@ def _ask(request: RedactionRequest, *, record: SessionRecord | None = None, **co
         details={"reason": request.explanation} if request.explanation else None,
     )
     redaction.save()
+    if needs_approval:
+        transaction.on_commit(partial(mail_those_who_approve, redaction))
     return redaction
 
 
-def state_of_item(record: SessionRecord, item_id: str) -> str:
-    """Changes when the item does. Raises UnknownItem and StoreUnavailable."""
-    return mark_of(backend_for(record.store).item(record.session_id, item_id).raw)
+def check_typed(typed: str, places: int) -> None:
+    """Raises ConfirmationMismatch."""
+    wanted = confirmation(places)
+    if " ".join(typed.split()).lower() != wanted:
+        raise ConfirmationMismatch(wanted)
 
 
-def mark_of(raw: str) -> str:
-    """A value that changes with the stored text, and reveals nothing about it."""
-    return salted_hmac("sessions_app.redaction", raw.encode(errors="surrogatepass"), algorithm="sha256").hexdigest()
+def mail_those_who_approve(redaction: Redaction) -> None:
+    """Does nothing if a command approved it in the same transaction."""
+    if not Redaction.objects.filter(pk=redaction.pk, approved_at=None).exists():
+        return
+    mail_those_with(
+        REDACT,
+        title="a redaction awaits approval",
+        sentence="A redaction of many places was requested. Another person than the requester has to approve it.",
+        path=redaction.get_absolute_url(),
+    )
+
+
+# --- approved ---------------------------------------------------------------------------------------------------------
+
+
+def is_second_person(redaction: Redaction, user: User) -> bool:
+    """True if this user may approve: another person than the requester, by account and by e-mail address."""
+    # Of a deleted account it is not known who it was: the redaction is requested again.
+    return redaction.requested_by is not None and not is_same_person(user, redaction.requested_by)
+
+
+def approve_redaction(redaction: Redaction, *, by: User, typed: str) -> Redaction:
+    """Approves a redaction as the second person; it begins at once.
+
+    Raises NotAwaiting, ConfirmationMismatch, and ApprovedByRequester, which is recorded.
+    """
+    try:
+        with transaction.atomic():
+            redaction = locked_awaiting(redaction)
+            if not is_second_person(redaction, by):
+                raise ApprovedByRequester
+            check_typed(typed, redaction.shown_places)
+            audit.record(
+                audit_events.REDACTION_APPROVED,
+                by=by,
+                target=redaction,
+                subject=redaction.subject_id,
+                counters={"places": redaction.shown_places},
+            )
+            Redaction.objects.filter(pk=redaction.pk).update(approved_by=by, approved_at=Now())
+            Run.objects.filter(pk=redaction.run_id).update(retry_at=None, reason="")
+            wake(redaction.run)
+    except ApprovedByRequester:
+        audit.record_alone(
+            audit_events.REDACTION_APPROVAL_DENIED,
+            by=by,
+            target=redaction,
+            subject=redaction.subject_id,
+            outcome="denied",
+        )
+        raise
+    return redaction
+
+
+def decline_redaction(redaction: Redaction, *, by: User) -> None:
+    """Ends a redaction that awaits approval, and deletes its text; its requester may do that, too. Raises NotAwaiting,
+    and as the run does.
+    """
+    with transaction.atomic():
+        redaction = locked_awaiting(redaction)
+        audit.record(audit_events.REDACTION_DECLINED, by=by, target=redaction, subject=redaction.subject_id)
+        cancel_run(redaction.run, by=by)
+
+
+def locked_awaiting(redaction: Redaction) -> Redaction:
+    """The redaction with its run, both locked, the run first as everywhere. Raises NotAwaiting."""
+    run = Run.objects.select_for_update(no_key=True).get(pk=redaction.run_id)
+    redaction = (
+        Redaction.objects.select_for_update(of=("self",))
+        .select_related("requested_by")
+        .defer("requested_by__password")
+        .get(pk=redaction.pk)
+    )
+    if run.is_finished or not redaction.is_awaiting or redaction.expires_at <= now():
+        raise NotAwaiting
+    redaction.run = run
+    return redaction
+
+
+def require_item(record: SessionRecord, item_id: str) -> None:
+    """Raises UnknownItem and StoreUnavailable."""
+    backend_for(record.store).item(record.session_id, item_id)
 
 
 def redactions() -> QuerySet[Redaction]:
@@ -132,6 +273,7 @@ def work(lease: Lease) -> None:
     if not begin(lease, redaction):
         return
     target_text = TextToRedact.parse(redaction.text) if redaction.text else None
+    shown = ShownItems.from_json(redaction.shown) if redaction.is_limited else None
     # At once, whatever keeps the sessions waiting.
     redact_copies(lease, redaction, sessions_of(redaction), target_text)
     away: set[int] = set()
@@ -141,7 +283,7 @@ def work(lease: Lease) -> None:
             outcome = RedactionOutcome(sessions=1)
             outcome.leave(LeftReason.AWAY, record.store.name)
         else:
-            outcome = redact_session(lease, redaction, record, target_text, is_same=is_same_item)
+            outcome = redact_session(lease, redaction, record, target_text, is_same=is_same_item, shown=shown)
             if outcome.reasons[LeftReason.AWAY.value, record.store.name]:
                 away.add(record.store_id)
         with lease.chunk() as run:
@@ -154,13 +296,18 @@ def work(lease: Lease) -> None:
 
 
 def begin(lease: Lease, redaction: Redaction) -> bool:
-    """Writes the first cursor and the estimate. False, with an exception on the run, when it is too late."""
+    """Writes the first cursor and the estimate. False, with an exception on the run, when it is too late.
+
+    Raises Wait while a second person has to approve.
+    """
     if lease.run.cursor:
         return True
     is_too_late = redaction.expires_at <= now()
+    if redaction.is_awaiting and not is_too_late:
+        raise Wait(AWAITS_APPROVAL, retry_after=redaction.expires_at - now())
     with lease.chunk() as run:
         if is_too_late:
-            run.add_exception(LeftReason.TOO_LATE.value)
+            run.add_exception((LeftReason.NOT_APPROVED if redaction.is_awaiting else LeftReason.TOO_LATE).value)
         else:
             run.cursor, run.total = {"after": []}, sessions_of(redaction).count()
     return not is_too_late
@@ -223,5 +370,5 @@ def finish(run: Run) -> None:
         outcome="succeeded" if is_whole else "failed",
         counters=counters,
     )
-    # An ended redaction has neither the words nor the item.
-    Redaction.objects.filter(pk=redaction.pk).update(ended_at=now(), text="", item_mark="")
+    # An ended redaction has neither the words nor the items.
+    Redaction.objects.filter(pk=redaction.pk).update(ended_at=now(), text="", item_mark="", shown={})

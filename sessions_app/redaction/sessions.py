@@ -21,6 +21,7 @@ from sessions_app.items import Position, StoredItem
 from sessions_app.models import Redaction, SessionRecord
 from sessions_app.redaction import NestedTooDeep, Redacted, TextToRedact, without_all_text, without_text
 from sessions_app.redaction.replay import Replay, keeps_its_place
+from sessions_app.redaction.shown import ShownItems, mark_of
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
 from sessions_app.services.inspection import inspect_again
 from sessions_app.stores import backend_for
@@ -54,6 +55,7 @@ class LeftReason(models.TextChoices):
     UNREADABLE = "unreadable", "The session cannot be read, so nothing in it was changed. Its page states the reason."
     REFUSED = "refused", "The database does not accept the redacted items. Delete the items, or erase the session."
     CHANGED = "changed", "The item changed after the preview."
+    NOT_SHOWN = "not_shown", "The item contains the text and was not in the preview, or changed since. Redact again."
     GONE = "gone", "The item or the session no longer exists."
     COMPACTED = "compacted", "A later compaction block may contain the text and cannot be inspected."
     KEPT_REASONING = "kept_reasoning", "Later reasoning has a part that only the provider can read."
@@ -64,6 +66,7 @@ class LeftReason(models.TextChoices):
     UNREPLAYABLE = "unreplayable", "The history has new replay errors after the redaction."
     HELD = "held", "The session is under a legal hold. Redact again when the hold is released."
     TOO_LATE = "too_late", "No worker started the redaction in time."
+    NOT_APPROVED = "not_approved", "No second person approved the redaction in time."
 
 
 HINTS = frozenset({LeftReason.KEPT_REASONING})
@@ -166,11 +169,16 @@ def redact_session(
     target_text: TextToRedact | None,
     *,
     is_same: Callable[[Redaction, str], bool],
+    shown: ShownItems | None = None,
 ) -> RedactionOutcome:
-    """Redacts one session and returns the numbers, which the caller adds to the run. Raises what the lease raises."""
+    """Redacts one session and returns the numbers, which the caller adds to the run. Raises what the lease raises.
+
+    Only items of `shown`, if it is given; others with the text are left and reported.
+    """
     outcome = RedactionOutcome(sessions=1)
     seals = sealing_of(record.store).of_session(record.session_id)
-    work = _SessionWork(lease, redaction, record, target_text, outcome, seals, is_same)
+    marks = shown.marks_in(record.pk) if shown else None
+    work = _SessionWork(lease, redaction, record, target_text, outcome, seals, is_same, marks)
     try:
         work.do()
     except DeletionRefused:
@@ -194,9 +202,9 @@ def address_of(record: SessionRecord, item_id: str = "") -> str:
     return f"item {item_id[:LONGEST_ID]} of /sessions/{record.pk}/" if item_id else f"/sessions/{record.pk}/"
 
 
-def redacted_item(text: str, target_text: TextToRedact | None) -> Redacted:
-    """An item without the text, or without all text. Raises NestedTooDeep."""
-    return without_text(text, target_text) if target_text else without_all_text(text)
+def redacted_item(text: str, target_text: TextToRedact | None, *, show: int = 0) -> Redacted:
+    """An item without the text, or without all text, and the first `show` places. Raises NestedTooDeep."""
+    return without_text(text, target_text, show=show) if target_text else without_all_text(text, show=show)
 
 
 def no_lease() -> None:
@@ -210,10 +218,14 @@ def count_occurrences(
     *,
     item_id: str = "",
     keep: Callable[[], None] = no_lease,
+    visit: Callable[[str, str, Redacted], int] | None = None,
+    show: int = 0,
 ) -> OccurrenceCount:
     """Occurrences of a text in a session, or in one item of it; without a text everything in the item counts.
 
-    `keep` is called for each item. Raises StoreUnavailable and UnknownItem.
+    `keep` is called for each item, and `visit` with id, text and redaction of each item with occurrences, and of each
+    compaction block, with at most `show` places; it returns how many more places the next one may show. Raises
+    StoreUnavailable and UnknownItem.
     """
     backend, occurrences = backend_for(record.store), OccurrenceCount()
     items = [backend.item(record.session_id, item_id)] if item_id else backend.every_item(record.session_id)
@@ -224,14 +236,17 @@ def count_occurrences(
             occurrences.sealed += 1
             continue
         try:
-            redacted = redacted_item(inside.text, target_text)
+            redacted = redacted_item(inside.text, target_text, show=show)
         except NestedTooDeep:
             occurrences.too_deep.append(item.id)
             continue
+        is_block = type_of(item, inside.text) == "compaction"
         occurrences.places += redacted.places
         occurrences.items += bool(redacted.places)
         occurrences.kept += redacted.kept
-        occurrences.compactions += type_of(item, inside.text) == "compaction"
+        occurrences.compactions += is_block
+        if visit and (redacted.places or is_block):
+            show = visit(item.id, inside.text, redacted)
     return occurrences
 
 
@@ -254,6 +269,8 @@ class _SessionWork:
     outcome: RedactionOutcome
     seals: SessionSeals
     is_same: Callable[[Redaction, str], bool]
+    marks: frozenset[str] | None = None
+    """Marks of the items that the preview showed; None if all items are meant."""
     was_found: bool = False
     type_before: str = ""
     has_changed: bool = False
@@ -290,7 +307,7 @@ class _SessionWork:
         for _ in range(ROUNDS):
             left = self.change_once(rewriter)
             after = self.count_after()
-            if one_item or after.items <= left[LeftReason.UNFIT]:
+            if one_item or after.items <= left[LeftReason.UNFIT] + left[LeftReason.NOT_SHOWN]:
                 break
         else:
             self.leave(LeftReason.WRITTEN_AGAIN, after.items)
@@ -397,7 +414,7 @@ class _SessionWork:
                 continue
             item_type = type_of(item, inside.text)
             if item_type == "compaction":
-                self.decide_on_block(item, chunk)
+                self.decide_on_block(item, inside.text, chunk)
             else:
                 self.decide_on_item(inside, item_type, chunk)
             chunk.type_before = item_type
@@ -410,7 +427,9 @@ class _SessionWork:
             # Named by the search, which comes before and after all changes.
             chunk.was_found = True
             return
-        if redacted.places:
+        if redacted.places and not self.was_shown(inside.text):
+            chunk.left[LeftReason.NOT_SHOWN] += 1
+        elif redacted.places:
             chunk.was_found = True
             if keeps_its_place(inside.text, redacted.raw):
                 chunk.texts[inside.item.id] = inside.stored_with(redacted.raw)
@@ -420,7 +439,11 @@ class _SessionWork:
         if chunk.was_found and item_type == "reasoning" and "encrypted_content" in redacted.raw:
             chunk.left[LeftReason.KEPT_REASONING] += 1
 
-    def decide_on_block(self, item: StoredItem, chunk: Chunk) -> None:
+    def was_shown(self, text: str) -> bool:
+        """Whether the preview showed an item with this text, or all items are meant."""
+        return self.marks is None or mark_of(text) in self.marks
+
+    def decide_on_block(self, item: StoredItem, text: str, chunk: Chunk) -> None:
         """A compaction block is removed whole or not at all: by itself if it is the item, else on request.
 
         Reasoning belongs to the item behind it, and a provider refuses it without.
@@ -429,7 +452,8 @@ class _SessionWork:
         if not (is_meant or chunk.was_found):
             return
         is_possible = Capability.ERASE_ITEMS in backend_for(self.record.store).capabilities
-        if is_possible and chunk.type_before != "reasoning" and (is_meant or self.redaction.takes_compactions):
+        is_wanted = is_meant or (self.redaction.takes_compactions and self.was_shown(text))
+        if is_possible and chunk.type_before != "reasoning" and is_wanted:
             chunk.gone.add(item.id)
         else:
             chunk.left[LeftReason.COMPACTED] += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -65,6 +66,10 @@ class TextToRedact:
 
     def count_in(self, text: str) -> int:
         return sum(1 for _ in self._pattern_for(text).finditer(text))
+
+    def spans_in(self, text: str) -> Iterator[tuple[int, int]]:
+        """Beginning and end of each occurrence in a text, in order."""
+        return (found.span() for found in self._pattern_for(text).finditer(text))
 
     def replaced(self, text: str, marker: str) -> tuple[str, int]:
         return self._pattern_for(text).subn(lambda found: marker, text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from django.contrib.auth.models import User
@@ -17,6 +17,8 @@ from sessions_app.models import Redaction, SessionRecord
 from sessions_app.redaction import services
 from sessions_app.redaction.services import RedactionRequest
 from tests.agents import add_items, assistant, attach_main_store, user
+from tests.browser.conftest import Watch
+from tests.browser.looking import assert_accessible
 from tests.builders import make_subject
 from tests.runs.working import report_of, work_off
 
@@ -81,6 +83,50 @@ def test_a_block_is_taken_out_from_its_separator_and_without_javascript(
         expect(plain.locator("#redaction")).to_contain_text("1 compaction block")
         plain.goto(record.get_absolute_url())
         expect(plain.locator("#timeline")).not_to_contain_text("History compacted")
+
+
+def test_large_redaction_is_typed_requested_approved_and_carried_out_by_keyboard(
+    record: SessionRecord,
+    page: Page,
+    sign_in: SignIn,
+    refresh: Callable[[], None],
+    settings: Any,
+    look: Look,
+    watch: Watch,
+) -> None:
+    settings.REDACT_ALONE_PLACES = 11
+    watch.expect("status of 422")
+    add_items("s", *(user(f"{number}. My key is {SECRET}, for card 4242 4242 4242 4242") for number in range(11)))
+    sign_in("compliance")
+    page.goto(reverse("sessions:redact-session", args=[record.pk]))
+    page.keyboard.type(SECRET)
+    page.get_by_label("Reason", exact=True).select_option("leaked_secret")
+    page.get_by_role("button", name="Preview").press("Enter")
+    places = page.get_by_role("region", name="Places").get_by_role("listitem")
+    expect(places).to_have_count(12)
+    expect(places.nth(1)).to_contain_text(f"0. My key is {SECRET}[redacted], for card ••••")
+    assert_accessible(page)
+    request = page.get_by_role("button", name="Request approval to redact 12 items")
+    request.press("Enter")
+    confirmation = page.get_by_label("Type redact 12 to confirm")
+    expect(page.get_by_role("alert")).to_have_text("Type “redact 12” to confirm.")
+    confirmation.fill("redact 12")
+    page.keyboard.press("Enter")
+    expect(page.locator("#redaction")).to_contain_text("Waiting until another person approves")
+    expect(page.get_by_role("button", name="Withdraw")).to_be_visible()
+    requested = page.url
+    sign_in("compliance", "support")
+    look(requested)
+    page.goto(requested)
+    page.get_by_label("Type redact 12 to confirm").fill("redact 12")
+    page.get_by_role("button", name="Approve redaction").press("Enter")
+    expect(page.locator("#toasts")).to_contain_text("The redaction was approved")
+    expect(page.locator("#redaction progress")).to_be_visible()
+    work_off()
+    # By itself, without a page load.
+    refresh()
+    expect(page.locator("#redaction")).to_contain_text("12 occurrences in 12 items")
+    expect(page.locator("#toasts")).to_contain_text("The redaction was approved")
 
 
 def test_pages_in_all_sizes_and_themes(record: SessionRecord, page: Page, sign_in: SignIn, look: Look) -> None:

@@ -66,13 +66,14 @@ class Redactions(RowStep):
 
     def rows(self, scope: SubjectScope) -> QuerySet[Redaction]:
         about = Q(subject_id__in=scope.group) | Q(record_id__in=scope.records().values("id"))
-        return Redaction.objects.filter(about).exclude(session_id="", item_mark="", text="", ended_at__isnull=False)
+        done = {"session_id": "", "item_mark": "", "text": "", "shown": {}, "ended_at__isnull": False}
+        return Redaction.objects.filter(about).exclude(**done)
 
     def erase_rows(self, scope: SubjectScope, rows: QuerySet[Any]) -> None:
         for redaction in rows.select_related("run"):
             if not redaction.run.is_finished:
                 cancel_run(redaction.run)
-        rows.update(session_id="", item_mark="", text="")
+        rows.update(session_id="", item_mark="", text="", shown={})
 
 
 class Grants(RowStep):

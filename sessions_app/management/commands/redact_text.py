@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser
+from collections.abc import Iterable
+from dataclasses import replace
 from getpass import getpass
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
 from django.template.defaultfilters import pluralize
 
+from memadmin.accounts.same_person import is_same_person
 from memadmin.runs import engine
 from sessions_app.audit_events import RedactReason
-from sessions_app.models import SessionRecord, Subject, SubjectKind
+from sessions_app.models import Redaction, SessionRecord, Subject, SubjectKind
 from sessions_app.redaction import InvalidText, TextToRedact, services
-from sessions_app.redaction.previews import RedactionPreview, preview_redaction
+from sessions_app.redaction.previews import RedactionPreview, find_places, preview_redaction
 from sessions_app.redaction.sessions import LeftReason, RedactionOutcome
 from sessions_app.services.subjects import UnknownKey, known_subject, merge_target
 
@@ -40,6 +45,8 @@ class Command(BaseCommand):
         parser.add_argument("--reason", choices=RedactReason.values, help="reason code, recorded with the redaction")
         parser.add_argument("--because", default="", metavar="WORDS", help="reason in words; stored beside the log")
         parser.add_argument("--take-out-compactions", action="store_true", help="also remove later compaction blocks")
+        parser.add_argument("--requested-by", metavar="NAME", help="who requests a redaction of many places")
+        parser.add_argument("--approved-by", metavar="NAME", help="who approves it, another person")
         parser.add_argument("--preview", action="store_true", help="report the affected items, without changing them")
         parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
@@ -55,24 +62,42 @@ class Command(BaseCommand):
         if options["preview"]:
             self.write_preview(self.preview(record, about, target_text), as_json=as_json)
             return
-        request = services.RedactionRequest(
-            target_text.text,
-            reason=RedactReason(options["reason"]),
-            explanation=options["because"],
-            takes_compactions=options["take_out_compactions"],
-            by=None,
-        )
-        if record:
-            asked = services.redact_in_session(record, request)
-        else:
-            assert about
-            asked = services.redact_about(about, request)
+        asked = self.ask(record, about, target_text, options)
         run = engine.carry_out(asked.run)
         outcome = RedactionOutcome.of(run)
         self.write_report(outcome, as_json=as_json, redaction=str(asked.pk))
         if run.state != run.State.COMPLETE:
             self.stderr.write(f"{run} is {run.get_state_display()}. {run.reason}".strip())
             sys.exit(1)
+
+    def ask(
+        self, record: SessionRecord | None, about: Subject | None, target_text: TextToRedact, options: dict[str, Any]
+    ) -> Redaction:
+        """The requested redaction, approved where a second person has to. Raises CommandError."""
+        takes = options["take_out_compactions"]
+        counted = find_places(records_of(record, about), target_text, by=None, granted=(), seconds=None)
+        request = services.RedactionRequest(
+            target_text.text,
+            reason=RedactReason(options["reason"]),
+            explanation=options["because"],
+            takes_compactions=takes,
+            by=None,
+        )
+        if not services.needs_second_person(counted, takes_compactions=takes):
+            return requested(record, about, request)
+        places = counted.size(takes_compactions=takes)
+        if not (options["requested_by"] and options["approved_by"]):
+            raise CommandError(
+                f"{places:,} places are more than one person may redact: give --requested-by and --approved-by."
+                " Nothing was changed."
+            )
+        by, second = (person(options[name]) for name in ("requested_by", "approved_by"))
+        if is_same_person(by, second):
+            raise CommandError(str(services.ApprovedByRequester()))
+        typed = services.confirmation(places)
+        with transaction.atomic():
+            asked = requested(record, about, replace(request, by=by, preview=counted, typed=typed))
+            return services.approve_redaction(asked, by=second, typed=typed)
 
     def place(
         self, session: UUID | None, subject: str | None, kind: str
@@ -90,7 +115,7 @@ class Command(BaseCommand):
     def preview(
         self, record: SessionRecord | None, about: Subject | None, target_text: TextToRedact
     ) -> RedactionPreview:
-        records = [record] if record else SessionRecord.objects.on_record().about(about).with_names()  # type: ignore[arg-type]
+        records = records_of(record, about)
         return preview_redaction(records, target_text, by=None, granted=(), subject=about, seconds=None)
 
     def write_preview(self, preview: RedactionPreview, *, as_json: bool) -> None:
@@ -126,6 +151,31 @@ class Command(BaseCommand):
         self.stdout.write(f"{outcome.replayed:,} of {outcome.changed:,} histories can still be replayed.")
         for (why, store), count in sorted(outcome.reasons.items()):
             self.stdout.write(f"{LeftReason(why).label} ({store or 'all'}: {count:,})")
+
+
+def records_of(record: SessionRecord | None, about: Subject | None) -> Iterable[SessionRecord]:
+    if record:
+        return [record]
+    assert about
+    return SessionRecord.objects.on_record().about(about).with_names().iterator(chunk_size=100)
+
+
+def requested(record: SessionRecord | None, about: Subject | None, request: services.RedactionRequest) -> Redaction:
+    if record:
+        return services.redact_in_session(record, request)
+    assert about
+    return services.redact_about(about, request)
+
+
+def person(name: str) -> User:
+    """The acting person. Raises CommandError if there is none of this name, or they may not."""
+    # Without the password hash, which the worker may not read.
+    user = User.objects.defer("password").filter(username=name, is_active=True).first()
+    if user is None:
+        raise CommandError(f"There is no active user {name}.")
+    if not user.has_perm(services.REDACT):
+        raise CommandError(f"{name} has no role that allows this. Nothing was changed.")
+    return user
 
 
 def in_words(places: int, items: int) -> str:

@@ -7,11 +7,13 @@ import json
 from typing import Any
 
 import pytest
+from django.core import mail
 from django.core.management import CommandError, call_command
 
 from sessions_app.models import Redaction, SessionRecord, SessionStore
 from tests.agents import add_items, attach_main_store, in_sdk, user
 from tests.builders import make_subject
+from tests.people import person
 
 SECRET = "sk-live-4711"
 
@@ -81,3 +83,31 @@ def test_what_is_left_is_named_and_makes_it_fail(
 def test_what_is_wrong_is_a_sentence(record: SessionRecord, typed: None, arguments: list[str], sentence: str) -> None:
     with pytest.raises(CommandError, match=sentence):
         call_command("redact_text", *arguments)
+
+
+def test_many_places_need_two_people(
+    record: SessionRecord, monkeypatch: pytest.MonkeyPatch, settings: Any, django_capture_on_commit_callbacks: Any
+) -> None:
+    settings.REDACT_ALONE_PLACES, settings.NOTICES_TO, settings.MAIL_SERVER = 1, ["all@example.com"], "mail"
+    add_items("s", user(SECRET))
+    person("compliance"), person("compliance", "support"), person("auditor")
+    people: list[tuple[tuple[str, ...], str]] = [
+        ((), "give --requested-by and --approved-by"),
+        (("--requested-by", "compliance", "--approved-by", "compliance"), "Another person"),
+        (("--requested-by", "compliance", "--approved-by", "auditor"), "no role that allows this"),
+        (("--requested-by", "nobody", "--approved-by", "compliance"), "no active user nobody"),
+    ]
+    for given, sentence in people:
+        monkeypatch.setattr("sys.stdin", io.StringIO(SECRET))
+        with pytest.raises(CommandError, match=sentence):
+            run("--session", str(record.pk), "--reason", "leaked_secret", *given)
+    assert not Redaction.objects.exists()
+    monkeypatch.setattr("sys.stdin", io.StringIO(SECRET))
+    two = ("--requested-by", "compliance", "--approved-by", "compliance-support")
+    with django_capture_on_commit_callbacks(execute=True):
+        told = run("--session", str(record.pk), "--reason", "leaked_secret", *two)
+    assert (told["places"], told["left"], mail.outbox) == (2, [], [])
+    asked = Redaction.objects.get()
+    assert asked.requested_by
+    assert asked.approved_by
+    assert (asked.requested_by.username, asked.approved_by.username) == ("compliance", "compliance-support")

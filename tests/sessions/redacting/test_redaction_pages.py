@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from memadmin.audit.models import AuditEvent
 from sessions_app.models import Redaction, SessionRecord
+from sessions_app.redaction import services
 from tests.agents import add_items, assistant, attach_main_store, in_sdk, user
 from tests.builders import make_subject
 from tests.people import person, signed_in
@@ -47,7 +48,8 @@ def looked(client: Client, address: str, **given: str) -> dict[str, str]:
     """The form as it is after somebody has looked: sent again, it is done."""
     page = client.post(address, {**GIVEN, **given})
     assert page.status_code == 200
-    return {**GIVEN, **given, "looked": page.context["token"], "redact": "yes"}
+    typed = {"typed": page.context["confirmation"]} if page.context["must_be_typed"] else {}
+    return {**GIVEN, **given, "looked": page.context["token"], "redact": "yes", **typed}
 
 
 def test_what_would_go_is_said_before_anything_is_done(officer: Client, record: SessionRecord) -> None:
@@ -55,7 +57,7 @@ def test_what_would_go_is_said_before_anything_is_done(officer: Client, record: 
     assert "1 occurrence in 1 item" in " ".join(page.text.split())
     assert not Redaction.objects.exists()
     assert AuditEvent.objects.filter(type="redaction.previewed").count() == 1
-    assert "My key is" not in page.text, "a preview counts, and quotes nothing"
+    assert "My key is <del>sk-live-4711</del><ins>[redacted]</ins>" in page.text
 
 
 def test_sent_again_it_is_done_and_the_page_tells(officer: Client, record: SessionRecord) -> None:
@@ -79,10 +81,14 @@ def test_sent_again_it_is_done_and_the_page_tells(officer: Client, record: Sessi
 
 
 def test_nothing_is_done_without_looking_or_with_another_text(officer: Client, record: SessionRecord) -> None:
-    assert officer.post(of_session(record), {**GIVEN, "redact": "yes"}).status_code == 200
+    page = officer.post(of_session(record), {**GIVEN, "redact": "yes"})
+    assert page.status_code == 200
+    assert "look at the preview first" in page.text
     form = looked(officer, of_session(record))
+    page = officer.post(of_session(record), {**form, "looked": f"{form['looked']}x"})
+    assert "look at the preview first" in page.text
     page = officer.post(of_session(record), {**form, "text": "My key"})
-    assert "This item changed since you opened it" in page.text
+    assert "The form changed since the preview" in page.text
     assert not Redaction.objects.exists()
 
 
@@ -93,7 +99,7 @@ def test_one_item_and_only_as_it_was_looked_at(officer: Client, record: SessionR
     form = looked(officer, address, text="")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE agent_messages SET message_data = %s WHERE id = %s", [json.dumps(user("new")), item_id])
-    assert "This item changed since you opened it" in officer.post(address, form).text
+    assert "What would be redacted changed since the preview" in officer.post(address, form).text
     answer = officer.post(address, looked(officer, address, text=""))
     work_off()
     assert officer.get(answer["Location"]).status_code == 200
@@ -143,7 +149,12 @@ def test_locked_and_sealed_sessions_of_a_subject_are_not_looked_into_without_a_g
     page = officer.post(address, GIVEN)
     assert (page.context["preview"].unseen, page.context["preview"].items) == (1, 0)
     assert "needs a grant" in page.text
+    # Nobody knows how much it is, so a second person decides.
     officer.post(address, looked(officer, address))
+    work_off()
+    assert read()[0] == user(f"My key is {SECRET}")
+    asked = Redaction.objects.get()
+    services.approve_redaction(asked, by=person("compliance", "support"), typed="redact")
     work_off()
     assert read()[0] == user("My key is [redacted]")
 
