@@ -160,6 +160,11 @@ SESSIONS_DETACHED = declare(
     counters=("sessions",),
     reasons=EditReason,
 )
+ATTACHMENT_UNDONE = declare(
+    "session.attachment_undone",
+    "A person undid an attachment or detachment: the sessions have the subject that they had before.",
+    counters=("sessions",),
+)
 SESSIONS_LABELLED = declare(
     "session.labelled",
     "A person added a label to sessions; the label is in the details.",

@@ -57,6 +57,12 @@ class SubjectSearchForm(forms.Form):
     filters = forms.CharField(required=False)
 
 
+class SuggestForm(forms.Form):
+    """What was typed so far into a field for an id of a subject."""
+
+    q = forms.CharField(max_length=512, required=False)
+
+
 class PatternForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = SessionIdPattern

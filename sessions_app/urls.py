@@ -16,6 +16,7 @@ from sessions_app.views import (
     stores,
     subject_filter,
     subjects,
+    suggesting,
     timeline,
     watching,
 )
@@ -31,6 +32,7 @@ urlpatterns = [
     path("sessions/unlabel/", sessions.unlabel, name="unlabel"),
     path("sessions/attach/", sessions.attach, name="attach"),
     path("sessions/detach/", sessions.detach, name="detach"),
+    path("sessions/undo-attachment/", sessions.undo_attachment, name="attachment-undo"),
     path("sessions/lock/", locked.lock, name="lock"),
     path("sessions/unlock/", locked.unlock, name="unlock"),
     path("sessions/<uuid:record_id>/ask/", locked.ask, name="ask"),
@@ -48,6 +50,7 @@ urlpatterns = [
     path("sessions/<uuid:record_id>/export.md", downloads.export_markdown, name="export-markdown"),
     path("subjects/", subjects.subject_list, name="subjects"),
     path("subjects/table.csv", exports.subject_table, name="subjects-table"),
+    path("subjects/suggest/", suggesting.suggest_subjects, name="subject-suggest"),
     path("subjects/<uuid:subject_id>/", subjects.subject, name="subject"),
     path("subjects/<uuid:subject_id>/merge/", subjects.merge, name="subject-merge"),
     path("subjects/<uuid:subject_id>/undo-merge/", subjects.undo_merge, name="subject-undo-merge"),

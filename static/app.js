@@ -37,6 +37,8 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     return palette.open ? palette.close() : openPalette();
   }
+  if (event.target.matches("[data-suggest]") && moveInSuggestions(event)) return;
+  if (submitBy(event)) return;
   if (event.key === "Escape") return closeMenu(event.target);
   if (event.ctrlKey || event.metaKey || event.altKey || localStorage.getItem(KEYS_OFF)) return;
   // A held key moves on; it decides nothing.
@@ -81,11 +83,58 @@ function isInReach(node) {
   return !question || question.contains(node) || node.getAttribute("popovertarget") === question.id;
 }
 
+// Focus returns to where it was when the menu opened: its own button, or another place if a key opened it.
+const openedFrom = new WeakMap();
+
+document.addEventListener("toggle", ({ target: menu }) => {
+  if (!menu.matches("details.menu") || !menu.open) return;
+  const from = document.activeElement;
+  if (from !== document.body && !menu.contains(from)) openedFrom.set(menu, from);
+  else openedFrom.delete(menu);
+}, true);
+
 function closeMenu(target) {
-  const menu = target.closest("details.menu[open]");
+  const menu = target.closest("details.menu[open]") ?? document.querySelector("details.menu[open]");
   if (!menu) return;
   menu.open = false;
-  menu.querySelector("summary").focus();
+  (openedFrom.get(menu) ?? menu.querySelector("summary")).focus();
+}
+
+// Ctrl+Enter in a text area submits its form, by the button that Enter would press.
+function submitBy(event) {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.repeat) return false;
+  if (!event.target.matches("textarea") || !event.target.form) return false;
+  event.preventDefault();
+  const { form } = event.target;
+  form.requestSubmit([...form.elements].find((control) => control.type === "submit" && isShown(control)));
+  return true;
+}
+
+// ---- focus after an undo ----
+// The page that follows begins where the person was: at the same element, if it is still there.
+
+const UNDONE_AT = "memadmin-undone-at";
+let lastFocus = null;
+
+document.addEventListener("focusin", ({ target }) => {
+  if (target.closest("#main") && !target.closest(".undo, .toasts")) lastFocus = target;
+});
+
+document.addEventListener("submit", ({ target: form }) => {
+  if (!form.closest(".undo, .toasts") || !lastFocus?.isConnected) return;
+  const { id, name, value } = lastFocus;
+  const href = lastFocus.getAttribute("href");
+  let place = "";
+  if (id) place = `#${CSS.escape(id)}`;
+  else if (href) place = `#main a[href="${CSS.escape(href)}"]`;
+  else if (name) place = `#main [name="${CSS.escape(name)}"][value="${CSS.escape(value)}"]`;
+  if (place) sessionStorage.setItem(UNDONE_AT, place);
+});
+
+{
+  const place = sessionStorage.getItem(UNDONE_AT);
+  sessionStorage.removeItem(UNDONE_AT);
+  if (place) document.querySelector(place)?.focus();
 }
 
 function focusedRow() {
@@ -211,6 +260,101 @@ function showSelection() {
 window.addEventListener("pageshow", () => {
   if (document.querySelector("[data-select]:checked")) showSelection();
 });
+
+// ---- suggested subjects ----
+// [data-suggest] is a field for an ID of a subject; its value is the name of the field of the kind, if the form has one.
+// The body names the address of the suggestions, for those who may see subjects. Without it the field is an ordinary one.
+
+const SUGGEST_AFTER = 250;
+const SUBJECT_KINDS = ["user", "project", "tenant"];
+let suggestTimer = 0;
+
+document.addEventListener("focusin", (event) => {
+  const field = event.target;
+  if (!field.matches("[data-suggest]:not([role])") || !document.body.dataset.subjects) return;
+  const list = document.createElement("ul");
+  list.id = `${field.id || field.name}-suggestions`;
+  list.className = "suggestions";
+  list.hidden = true;
+  list.role = "listbox";
+  list.ariaLabel = "Subjects";
+  const count = document.createElement("span");
+  count.className = "visually-hidden";
+  count.role = "status";
+  field.after(list, count);
+  field.role = "combobox";
+  field.ariaAutoComplete = "list";
+  field.ariaExpanded = "false";
+  field.setAttribute("aria-controls", list.id);
+  // The press of a button on an option must not take the focus from the field.
+  list.addEventListener("pointerdown", (press) => press.preventDefault());
+  list.addEventListener("click", (click) => {
+    const option = click.target.closest("[role=option]");
+    if (option) chooseSuggestion(field, option);
+  });
+  field.addEventListener("blur", () => showSuggestions(field, false));
+});
+
+document.addEventListener("input", (event) => {
+  const field = event.target;
+  if (!field.matches("[data-suggest][role]")) return;
+  clearTimeout(suggestTimer);
+  suggestTimer = setTimeout(() => suggest(field), SUGGEST_AFTER);
+});
+
+async function suggest(field) {
+  const kind = kindOf(field);
+  const list = suggestionsOf(field);
+  const typed = field.value.trim();
+  if (!typed || (kind && !SUBJECT_KINDS.includes(kind.value))) return showSuggestions(field, false);
+  await htmx.ajax("POST", document.body.dataset.subjects, { target: list, swap: "innerHTML", values: { q: typed } });
+  if (typed !== field.value.trim() || document.activeElement !== field) return;
+  showSuggestions(field, list.children.length > 0);
+  const { length } = list.children;
+  list.nextElementSibling.textContent = `${length || "No"} subject${length === 1 ? "" : "s"} suggested`;
+}
+
+function suggestionsOf(field) {
+  return document.getElementById(field.getAttribute("aria-controls"));
+}
+
+function kindOf(field) {
+  return field.dataset.suggest ? field.form?.elements[field.dataset.suggest] : null;
+}
+
+function showSuggestions(field, isOpen) {
+  const list = suggestionsOf(field);
+  list.hidden = !isOpen;
+  if (!isOpen) list.replaceChildren();
+  field.ariaExpanded = String(isOpen);
+  field.removeAttribute("aria-activedescendant");
+}
+
+function chooseSuggestion(field, option) {
+  field.value = option.dataset.value;
+  const kind = kindOf(field);
+  if (kind) kind.value = option.dataset.kind;
+  showSuggestions(field, false);
+}
+
+// Whether the key was one for the open suggestions.
+function moveInSuggestions(event) {
+  const field = event.target;
+  if (field.ariaExpanded !== "true") return false;
+  const options = [...suggestionsOf(field).children];
+  const at = options.findIndex((option) => option.ariaSelected === "true");
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (event.key === "Escape") showSuggestions(field, false);
+  else if (event.key === "Enter" && at >= 0) chooseSuggestion(field, options[at]);
+  else if (step) {
+    const next = at < 0 && step < 0 ? options.length - 1 : (at + step + options.length) % options.length;
+    options.forEach((option, index) => { option.ariaSelected = String(index === next); });
+    field.setAttribute("aria-activedescendant", options[next].id);
+    options[next].scrollIntoView({ block: "nearest" });
+  } else return false;
+  event.preventDefault();
+  return true;
+}
 
 // ---- clock and notices ----
 

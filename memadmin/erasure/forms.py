@@ -86,7 +86,14 @@ class NewRequestForm(ReceivedForm):
     key = forms.CharField(
         label="ID of the subject",
         max_length=512,
-        widget=forms.TextInput({"class": "form-control", "autocomplete": "off", "spellcheck": "false"}),
+        widget=forms.TextInput(
+            {
+                "class": "form-control",
+                "autocomplete": "off",
+                "spellcheck": "false",
+                "data-suggest": "subject_kind",
+            }
+        ),
         help_text="As in the host application, or the UUID in the address of its page here.",
         error_messages={"required": "Enter the ID of the subject."},
     )

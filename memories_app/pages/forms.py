@@ -94,7 +94,14 @@ class RecallForm(forms.Form):
         label="Subject",
         required=False,
         max_length=512,
-        widget=forms.TextInput({"class": "form-control", "placeholder": "subject ID (optional)"}),
+        widget=forms.TextInput(
+            {
+                "class": "form-control",
+                "placeholder": "subject ID (optional)",
+                "autocomplete": "off",
+                "data-suggest": "",
+            }
+        ),
     )
     agent = forms.CharField(
         label="Agent", required=False, max_length=200, widget=forms.TextInput({"class": "form-control"})

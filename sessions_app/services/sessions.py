@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.contrib.postgres.fields import ArrayField
 from django.db import transaction
-from django.db.models import CharField, Func, Value
+from django.db.models import CharField, Func, Q, Value
 
 from memadmin import audit
 from sessions_app import audit_events
@@ -36,6 +38,56 @@ def detach_sessions(records: Iterable[SessionRecord], *, by: User, why: audit.Wh
     """Removes the subject of sessions; returns how many. Patterns no longer change them."""
     event = SessionChangeDetails(audit_events.SESSIONS_DETACHED, by, why=why)
     return update_records(records, event, subject=None, subject_source=SubjectSource.OPERATOR)
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectChange:
+    """A change of the subject of sessions, as it is undone."""
+
+    subject_id: UUID | None
+    """The new subject; None after a detachment."""
+    before: Sequence[tuple[UUID, UUID | None, str]]
+    """For each session its id, the previous subject and where that came from."""
+
+
+@transaction.atomic
+def change_subject(records: Iterable[SessionRecord], subject: Subject | None, *, by: User) -> SubjectChange:
+    """Attaches sessions to a subject, or detaches them, as the functions above do; returns what undoes it."""
+    changed = locked([record.pk for record in records])
+    target = subject and merge_target(subject)
+    if target:
+        attach_sessions(changed, target, by=by)
+    else:
+        detach_sessions(changed, by=by)
+    before = [(record.pk, record.subject_id, record.subject_source) for record in changed]
+    return SubjectChange(target and target.pk, before)
+
+
+@transaction.atomic
+def undo_subject_change(change: SubjectChange, *, by: User) -> int:
+    """Gives sessions the subjects back that they had; returns how many. One changed again meanwhile stays.
+
+    Raises SubjectWasErased and DeletionRefused, with nothing changed.
+    """
+    ours = Q(subject_id=change.subject_id, subject_source=SubjectSource.OPERATOR)
+    standing = {record.pk: record for record in locked([pk for pk, _, _ in change.before], ours)}
+    groups: dict[tuple[UUID | None, str], list[SessionRecord]] = defaultdict(list)
+    for record_id, subject_id, source in change.before:
+        if record_id in standing:
+            groups[subject_id, source].append(standing[record_id])
+    subjects = Subject.objects.in_bulk({subject_id for subject_id, _ in groups if subject_id})
+    count = 0
+    for (subject_id, origin), records in groups.items():
+        subject = subjects.get(subject_id) if subject_id else None
+        event = SessionChangeDetails(audit_events.ATTACHMENT_UNDONE, by, subject=subject)
+        count += update_records(records, event, subject=subject, subject_source=origin)
+    return count
+
+
+def locked(record_ids: Iterable[UUID], condition: Q | None = None) -> list[SessionRecord]:
+    """Sessions on record, locked in the order in which all code locks several."""
+    records = SessionRecord.objects.on_record().filter(condition or Q(), pk__in=list(record_ids))
+    return list(records.order_by("session_id", "store_id").select_for_update(of=("self",)))
 
 
 def label_sessions(records: Iterable[SessionRecord], label: str, *, by: User) -> int:

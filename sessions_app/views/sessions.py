@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from datetime import timedelta
+from uuid import UUID
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -12,7 +16,6 @@ from memadmin.web.filters import sentences
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.paging import BadCursor
-from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.filters import SessionFilter
@@ -23,11 +26,22 @@ from sessions_app.search.sessions import matching_sessions
 from sessions_app.search_syntax import Unsearchable
 from sessions_app.services import subjects
 from sessions_app.services.revealing import REVEAL
-from sessions_app.services.sessions import attach_sessions, detach_sessions, label_sessions, unlabel_sessions
+from sessions_app.services.sessions import (
+    SubjectChange,
+    change_subject,
+    label_sessions,
+    undo_subject_change,
+    unlabel_sessions,
+)
 from sessions_app.views import read_audit
 from sessions_app.views.refusals import explains_kept_data, refused, way_back
 
 SESSIONS = ListPage("sessions/list.html", salt="sessions", fragment="sessions")
+
+UNDO = "attachment"
+"""Session key of what undoes the latest attachment or detachment."""
+
+UNDO_WITHIN = timedelta(minutes=10)
 
 
 @operator_page("sessions_app.read_content")
@@ -107,7 +121,6 @@ def unlabel(request: OperatorRequest) -> HttpResponse:
 
 
 @operator_page("sessions_app.attach_session", methods="POST")
-@recently_authenticated(doing="attach sessions")
 @explains_kept_data
 def attach(request: OperatorRequest) -> HttpResponse:
     """Attaches the selected sessions to a subject. An unknown subject is created only after confirmation."""
@@ -123,20 +136,49 @@ def attach(request: OperatorRequest) -> HttpResponse:
     except subjects.UnknownKey as unknown:
         context = {"form": form, "chosen": chosen, "unknown": unknown, "next": way_back(request)}
         return render(request, "sessions/attach.html", context, status=422)
-    count = attach_sessions(chosen, subject, by=request.user)
-    messages.success(request, f"{session_count(count)} attached.")
+    change = change_subject(chosen, subject, by=request.user)
+    offer_undo(request, change, f"{session_count(len(change.before))} attached.")
     return redirect(way_back(request))
 
 
 @operator_page("sessions_app.attach_session", methods="POST")
-@recently_authenticated(doing="detach sessions")
 @explains_kept_data
 def detach(request: OperatorRequest) -> HttpResponse:
     form = SelectionForm(request.POST)
     if not form.is_valid():
         return refused(request, *sentences(form))
-    count = detach_sessions(form.cleaned_data["session"], by=request.user)
-    messages.success(request, f"{session_count(count)} detached; patterns no longer attach them.")
+    change = change_subject(form.cleaned_data["session"], None, by=request.user)
+    offer_undo(request, change, f"{session_count(len(change.before))} detached; patterns no longer attach them.")
+    return redirect(way_back(request))
+
+
+def offer_undo(request: OperatorRequest, change: SubjectChange, done: str) -> None:
+    """Keeps what undoes the change in this browser's session, the latest change only, and says so in the toast."""
+    before = [(str(pk), subject_id and str(subject_id), source) for pk, subject_id, source in change.before]
+    request.session[UNDO] = [time.time(), change.subject_id and str(change.subject_id), before]
+    messages.success(request, done, extra_tags=reverse("sessions:attachment-undo") if before else "")
+
+
+@operator_page("sessions_app.attach_session", methods="POST")
+@explains_kept_data
+def undo_attachment(request: OperatorRequest) -> HttpResponse:
+    """Undoes the latest attachment or detachment of this browser."""
+    done_at, subject_id, before = request.session.get(UNDO, (0, None, ()))
+    if time.time() - done_at > UNDO_WITHIN.total_seconds():
+        messages.warning(request, "This can no longer be undone. Nothing was changed.")
+        return redirect(way_back(request))
+    change = SubjectChange(
+        subject_id and UUID(subject_id),
+        [(UUID(pk), subject and UUID(subject), source) for pk, subject, source in before],
+    )
+    count = undo_subject_change(change, by=request.user)
+    del request.session[UNDO]
+    if left := len(before) - count:
+        messages.warning(
+            request, f"Undone for {session_count(count)}; {session_count(left)} changed since, and stayed."
+        )
+    else:
+        messages.success(request, f"Undone: {session_count(count)} as before.")
     return redirect(way_back(request))
 
 

@@ -72,7 +72,9 @@ class PlaceHoldForm(HoldReviewForm):
     value = forms.CharField(
         label="ID or label",
         max_length=512,
-        widget=forms.TextInput({"class": "form-control", "autocomplete": "off", "spellcheck": "false"}),
+        widget=forms.TextInput(
+            {"class": "form-control", "autocomplete": "off", "spellcheck": "false", "data-suggest": "covers"}
+        ),
         help_text="As in the host application, or the UUID in the address of its page here. Later sessions of a subject"
         " or with the label are covered too.",
         error_messages={"required": "Enter an ID or a label."},
