@@ -60,7 +60,7 @@ def change_subject(records: Iterable[SessionRecord], subject: Subject | None, *,
     else:
         detach_sessions(changed, by=by)
     before = [(record.pk, record.subject_id, record.subject_source) for record in changed]
-    return SubjectChange(target and target.pk, before)
+    return SubjectChange(target.pk if target else None, before)
 
 
 @transaction.atomic

@@ -79,12 +79,14 @@ def step(
         query["at"] = Cursor(direction, result.searched_to).sign(record)
     elif cursor:
         messages.info(request, f"No {'earlier' if direction == 'before' else 'later'} item matches. {result.extent}")
-        query["at"] = Cursor("at", cursor.position).sign(record)
+        query |= {"at": Cursor("at", cursor.position).sign(record), "end": direction}
     elif record.is_encrypted:
+        query["end"] = "all"
         messages.info(
             request, "No matches in the readable items of this session. Searching encrypted items needs a grant."
         )
     else:
+        query["end"] = "all"
         messages.info(request, f"No matches in this session. {result.extent}")
     return redirect(f"{record.get_absolute_url()}?{urlencode(query)}")
 
@@ -97,6 +99,7 @@ class SessionSearchResult:
     text: str
     highlight: re.Pattern[str]
     next_url: str
+    """Empty, like the next one, where the search said that nothing more matches there."""
     previous_url: str
     number: int
     """Number of the selected match among those on the page, from 1; 0 if no match is selected."""
@@ -119,12 +122,15 @@ def search_shown(query: QueryDict, record: SessionRecord, window: Window) -> Ses
     matches = [item.id for item in window.page.items if parsed.matches_text("\n".join(readable_texts(item.raw)))]
     form = {"form": asked} if (asked := form_asked_for(query)) else {}
     onward = reverse("sessions:find-next", args=[record.pk, search.pk])
+    end = query.get("end")
+    next_url = f"{onward}?{urlencode(form | {'from': Cursor('after', place).sign(record)})}" if place else onward
+    previous_url = f"{onward}?{urlencode(form | {'from': Cursor('before', place).sign(record)})}" if place else ""
     return SessionSearchResult(
         search_id=str(search.pk),
         text=search.text,
         highlight=parsed.visible_pattern(),
-        next_url=f"{onward}?{urlencode(form | {'from': Cursor('after', place).sign(record)})}" if place else onward,
-        previous_url=f"{onward}?{urlencode(form | {'from': Cursor('before', place).sign(record)})}" if place else "",
+        next_url="" if end in ("all", "after") else next_url,
+        previous_url="" if end in ("all", "before") else previous_url,
         number=matches.index(window.target) + 1 if window.target in matches else 0,
         count=len(matches),
     )

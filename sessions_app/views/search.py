@@ -44,7 +44,8 @@ def search(request: OperatorRequest) -> HttpResponse:
     try:
         remembered = remember_search(request.user, typed)
     except Unsearchable as problem:
-        return render(request, "sessions/search.html", {"problem": str(problem), "typed": typed[:200]}, status=422)
+        context = {"problem": str(problem), "typed_search": typed[:200]}
+        return render(request, "sessions/search.html", context, status=422)
     if "filters" not in request.POST:
         results = reverse("sessions:search-results", args=[remembered.pk])
         if only := only_match(request, remembered.text):

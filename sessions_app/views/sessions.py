@@ -104,7 +104,10 @@ def label(request: OperatorRequest) -> HttpResponse:
     word = form.cleaned_data["label"]
     count = label_sessions(form.cleaned_data["session"], word, by=request.user)
     have_it = f"These sessions already have the label “{word}”."
-    messages.success(request, f"Label “{word}” added to {session_count(count)}." if count else have_it)
+    if count:
+        messages.success(request, f"Label “{word}” added to {session_count(count)}.")
+    else:
+        messages.info(request, have_it)
     return redirect(way_back(request))
 
 

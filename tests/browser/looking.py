@@ -96,9 +96,12 @@ def photograph(page: Page, view: View, name: str, folder: Path) -> Path:
     return target
 
 
+ALWAYS = ["target-size", "landmark-unique", "region"]
+"""Rules that count whatever axe thinks of their weight: room for a finger, and landmarks that can be told apart."""
+
 # Runs axe, and asks it about the contrast of those texts only that look like none that it has found sound: of the same
 # colour, size and weight, on the same ground. It is always asked about texts that may lie on more than their ancestors.
-RUN_AXE = """async ([where, options, sound]) => {
+RUN_AXE = """async ([where, options, sound, wanted]) => {
     const known = new Set(sound), paints = new Map(), unknown = "data-looks-unknown";
     const elements = [...document.querySelectorAll("html, body, body *")];
     for (const element of elements) {
@@ -138,16 +141,18 @@ RUN_AXE = """async ([where, options, sound]) => {
     axe.configure({ rules: [{ id: "color-contrast", selector: `[${unknown}]` }] });
     // A rule has one impact, whatever it finds.
     const grave = ["serious", "critical"];
+    const isWanted = ({ id, impact }) => grave.includes(impact) || wanted.includes(id);
     options.rules ??= {};
-    for (const { id, impact } of axe._audit.rules)
-        if (impact && !grave.includes(impact)) options.rules[id] = { enabled: false };
+    for (const rule of axe._audit.rules)
+        if (rule.impact && !isWanted(rule)) options.rules[rule.id] = { enabled: false };
+    for (const id of wanted) options.rules[id] = { enabled: true };
     // axe names an element when it is asked to, which takes time, and as long as it runs.
     const told = ({ node }) => `    ${node.selector}: ${node.source.slice(0, 200)}`;
     axe.addReporter("short", (results, _, done) => {
         const passed = results.find((rule) => rule.id === "color-contrast")?.passes ?? [];
         done({
             serious: results
-                .filter((rule) => rule.violations.length && grave.includes(rule.impact))
+                .filter((rule) => rule.violations.length && isWanted(rule))
                 .map((rule) => [`${rule.id} (${rule.impact}): ${rule.help}`, ...rule.violations.slice(0, 5).map(told)]),
             sound: [...new Set(passed.map(({ node }) => lookOf(node.element)))],
         });
@@ -159,7 +164,7 @@ _sound_looks: set[str] = set()
 
 
 def assert_accessible(page: Page, *, rules: Rules = "all", with_shell: bool = True) -> None:
-    """axe finds nothing serious or critical. Contrasts are all that depends on the theme."""
+    """axe finds nothing serious or critical, and nothing of ALWAYS. Contrasts are all that depends on the theme."""
     if not page.evaluate("() => 'axe' in window"):
         page.evaluate(Axe().axe_script)
     # Without a copy of each style sheet, which the policy would refuse: what needs one is about turning a phone.
@@ -169,7 +174,7 @@ def assert_accessible(page: Page, *, rules: Rules = "all", with_shell: bool = Tr
     elif rules == "structure":
         options["rules"] = {"color-contrast": {"enabled": False}}
     where = {"exclude": [] if with_shell else SHELL}
-    found = page.evaluate(RUN_AXE, [where, options, sorted(_sound_looks)])
+    found = page.evaluate(RUN_AXE, [where, options, sorted(_sound_looks), [] if rules == "contrast" else ALWAYS])
     _sound_looks.update(found["sound"])
     assert not found["serious"], "\n".join([page.url, *itertools.chain(*found["serious"])])
 

@@ -23,6 +23,13 @@ SOUND = """<!doctype html>
 NAMELESS = "<button></button>"
 FAULTS = {
     "without-fault": ("", "<p>Tea</p>", None),
+    "small-targets": (
+        "button { display: block; width: 60px; height: 9px; margin: 0; padding: 0; border: 0; font-size: 8px }",
+        "<button>Tea</button><button>Pot</button>",
+        "target-size",
+    ),
+    "landmarks-alike": ("", "<nav><a href='#'>Tea</a></nav><nav><a href='#'>Pot</a></nav>", "landmark-unique"),
+    "outside-of-landmarks": ("", "</main><p>Tea</p>", "region"),
     "nameless-button": ("", NAMELESS, "button-name"),
     "nameless-on-a-phone": ("@media (min-width: 500px) { button { display: none } }", NAMELESS, "button-name"),
     "nameless-on-a-desk": ("@media (max-width: 500px) { button { display: none } }", NAMELESS, "button-name"),
@@ -77,7 +84,7 @@ def complaint_about(path: str, look: Look) -> str:
 
 
 def test_fault_of_the_shell_is_found_where_it_is_looked_at(page: Page, look: Look) -> None:
-    html = SOUND.format(style="", body=f'</main><header class="topbar">{NAMELESS}</header><main>')
+    html = SOUND.format(style="", body=f'</main><header class="topbar">{NAMELESS}</header><div>')
     page.route("**/sample/", lambda route: route.fulfill(content_type="text/html", body=html))
     look("/sample/")
     with pytest.raises(AssertionError, match="button-name"):

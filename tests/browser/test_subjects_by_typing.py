@@ -11,7 +11,7 @@ from django.urls import reverse
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from sessions_app.models import SessionRecord, Subject
+from sessions_app.models import SessionRecord, Subject, SubjectKind
 from tests.agents import add_items, attach_main_store, user
 from tests.browser.looking import assert_accessible
 from tests.builders import make_subject
@@ -25,7 +25,7 @@ def ada(agent_tables: None) -> Subject:
     for number in range(1, 4):
         add_items(f"s{number}", user("Hello"))
     make_subject("customer_beatrice")
-    return make_subject("customer_ada", kind="tenant")
+    return make_subject("customer_ada", kind=SubjectKind.TENANT)
 
 
 def subject_of(session_id: str) -> Subject | None:

@@ -42,6 +42,8 @@ def test_the_arrows_lead_from_hit_to_hit_and_stop_at_the_ends(store: SessionStor
 
     beyond = operator.get(page.context["find"].next_url, follow=True)
     assert b"No later item matches." in beyond.content
+    assert not beyond.context["find"].next_url
+    assert beyond.context["find"].previous_url
 
     back = operator.get(page.context["find"].previous_url, follow=True)
     assert shown_item(back) == second
@@ -93,6 +95,9 @@ def test_words_that_nobody_said_lead_to_the_start_with_a_sentence(store: Session
     page = look_for(operator, "cello")
     assert page.status_code == 200
     assert b"No matches in this session." in page.content
+    # A search that found nothing leads nowhere.
+    assert "Next match" not in page.text
+    assert "circle-check" not in page.text
     assert b"not a voucher" in page.content
 
 

@@ -125,6 +125,12 @@ def test_a_text_that_cannot_be_searched_gets_a_sentence(operator: Client) -> Non
         page = type_into_top_bar(operator, text)
         assert page.status_code == 422, text
         assert sentence in unescape(page.text), text
+        # The field of the top bar is the only one, and keeps what was typed.
+        main = page.text[page.text.index("<main") : page.text.index("</main>")]
+        assert "<input" not in main, text
+        assert "circle-check" not in page.text, text
+        if text == "?!…":
+            assert 'value="?!…"' in page.text
         assert not TextSearch.objects.exists(), text
 
 
