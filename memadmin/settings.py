@@ -181,6 +181,7 @@ DISTIL_LOCKED = environment.yes_or_no("MEMADMIN_DISTIL_LOCKED")
 INSTALLED_APPS = [
     "pgtrigger",
     "memadmin.web",
+    "memadmin.home",
     "memadmin.audit",
     "memadmin.accounts",
     "memadmin.runs",

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, Q
@@ -20,10 +19,8 @@ from memories_app.learning.distillation import SUBJECT_SUMMARY
 from memories_app.learning.forms import FeedbackForm
 from memories_app.learning.remarks import remarks_on
 from memories_app.learning.signals import stops_of
-from memories_app.models import Evidence, Memory, Recall, RecalledMemory
+from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Signal
 from memories_app.pages import read_audit
-from memories_app.review.health import this_week
-from memories_app.review.queue import age, queue_status
 from memories_app.services.retiring import learned_from
 from sessions_app.extensions import (
     Ask,
@@ -31,10 +28,8 @@ from sessions_app.extensions import (
     Marks,
     Panel,
     beside_item,
-    beside_overview,
     beside_subject,
     beside_timeline,
-    on_overview,
     on_timeline,
 )
 from sessions_app.items import ItemPage
@@ -42,7 +37,7 @@ from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord, Subject
 from sessions_app.timeline.events import Message, Timeline, TimelineRun
 
-READ, REVIEW = "memories_app.read_memory", "memories_app.review_memory"
+READ = "memories_app.read_memory"
 
 REMARKS_SHOWN = 5
 
@@ -231,17 +226,3 @@ def subject_panel(user: User, subject: Subject) -> Panel | None:
     return Panel(
         "memories/_of_subject.html", {"subject": subject, "is_stopped": is_stopped, "summary": summary, **counts}
     )
-
-
-@on_overview
-def queue_tile(user: User) -> Panel | None:
-    """Number of waiting proposals, and the longest wait. One query, or two."""
-    if not user.has_perm(REVIEW):
-        return None
-    return Panel("memories/_queue_tile.html", {"queue_status": queue_status(), "within": age(settings.REVIEW_WITHIN)})
-
-
-@beside_overview
-def week_panel(user: User) -> Panel | None:
-    """Proposals and decisions of the last week. One query."""
-    return Panel("memories/_this_week.html", {"week": this_week()}) if user.has_perm(REVIEW) else None

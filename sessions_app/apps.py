@@ -8,3 +8,4 @@ class SessionsConfig(AppConfig):
     def ready(self) -> None:
         from sessions_app.encryption import checks  # noqa: F401  # registers them
         from sessions_app.stores import checks as checks_of_stores  # noqa: F401
+        from sessions_app.views import home_parts  # noqa: F401

@@ -91,10 +91,5 @@ beside_item = ExtensionPoint[[User, SessionRecord, str], Panel]()
 beside_timeline = ExtensionPoint[[User, SessionRecord], Panel]()
 beside_subject = ExtensionPoint[[User, Subject], Panel]()
 
-on_overview = ExtensionPoint[[User], Panel]()
-"""Tiles of the overview: numbers of objects that wait for this user."""
-
-beside_overview = ExtensionPoint[[User], Panel]()
-
 on_timeline = ExtensionPoint[[User, SessionRecord, ItemPage, Timeline], Marks]()
 """In the timeline of a session; called on the first paint and on each refresh with news."""

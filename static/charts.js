@@ -1,6 +1,6 @@
-// Charts: <canvas data-chart="id of a json_script">, with labels and stacked series of {label, colour, data}; or, in a part
-// that htmx loads, <canvas data-figures="the JSON">, because htmx removes scripts.
-// Only on pages with a chart; the figures are also in a table, so that these work without this file.
+// Charts: <canvas data-chart="id of a json_script">, with a form (bar or line), labels and series of {label, colour, data};
+// or, in a part that htmx loads, <canvas data-figures="the JSON">, because htmx removes scripts. A colour is a class.
+// Bars are stacked. Only on pages with a chart; the legend and a table with the figures are beside it, without this file.
 "use strict";
 
 const drawn = [];
@@ -33,36 +33,31 @@ function draw() {
   const font = { family: getComputedStyle(document.body).fontFamily, size: 11 };
   for (const canvas of document.querySelectorAll("canvas[data-chart], canvas[data-figures]")) {
     const { chart, figures } = canvas.dataset;
-    const { labels, series } = JSON.parse(figures ?? document.getElementById(chart).textContent);
-    const datasets = series.map(({ label, colour: name, data }) => ({
-      label,
-      data,
-      backgroundColor: colour("var(--c)", `ink-${name}`),
-      borderRadius: 2,
-      maxBarThickness: 22,
-    }));
+    const { form, labels, series } = JSON.parse(figures ?? document.getElementById(chart).textContent);
+    const isLine = form === "line";
+    const datasets = series.map(({ label, colour: name, data }) => {
+      const drawnIn = colour("var(--s, var(--c))", name);
+      return isLine
+        ? { label, data, borderColor: drawnIn, backgroundColor: drawnIn, borderWidth: 1.75, pointRadius: 0, pointHitRadius: 12 }
+        : { label, data, backgroundColor: drawnIn, borderRadius: 2, maxBarThickness: 22 };
+    });
     drawn.push(new Chart(canvas, {
-      type: "bar",
+      type: isLine ? "line" : "bar",
       data: { labels, datasets },
       options: {
         animation: false,
         maintainAspectRatio: false,
         interaction: { mode: "index", intersect: false },
-        plugins: {
-          legend: {
-            align: "start",
-            labels: { color: text, boxWidth: 8, boxHeight: 8, usePointStyle: true, font: { ...font, size: 12 } },
-          },
-        },
+        plugins: { legend: { display: false } },
         scales: {
           x: {
-            stacked: true,
+            stacked: !isLine,
             grid: { display: false },
             border: { color: line },
             ticks: { color: text, maxRotation: 0, autoSkipPadding: 12, font },
           },
           y: {
-            stacked: true,
+            stacked: !isLine,
             beginAtZero: true,
             border: { display: false },
             grid: { color: line },

@@ -41,7 +41,7 @@ LONG = "a-long-one"
 """The session whose timeline grows."""
 
 QUERIES = {
-    "overview": 30,
+    "overview": 57,
     "sessions": 15,
     "sessions of a subject": 17,
     "sessions of a ticket": 15,

@@ -151,6 +151,8 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "memories_app_memoryversion": ("SELECT", "UPDATE"),
         "erasure_processingrecord": CHANGE,
         "accounts_grantedsession": CHANGE,
+        "home_countedday": READ,
+        "home_daycount": READ,
         "procrastinate_events": ADD,
         "procrastinate_jobs": CHANGE,
         "procrastinate_periodic_defers": (),

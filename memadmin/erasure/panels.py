@@ -1,14 +1,12 @@
-"""Requests of people on the page of a subject and on the overview."""
+"""Requests of people on the page of a subject."""
 
 from __future__ import annotations
 
 from django.contrib.auth.models import User
-from django.db.models import Count, Min, Q
-from django.utils.timezone import now
 
 from memadmin.erasure.models import SubjectRequest
-from memadmin.erasure.view_models import CaseView, Counts, counted
-from sessions_app.extensions import Panel, beside_subject, on_overview
+from memadmin.erasure.view_models import CaseView, Counts
+from sessions_app.extensions import Panel, beside_subject
 from sessions_app.models import Subject
 
 VIEW, HANDLE = "erasure.view_request", "erasure.handle_request"
@@ -33,23 +31,3 @@ def requests_of_subject(user: User, subject: Subject) -> Panel | None:
             "may_open": user.has_perm(HANDLE) and bool(subject.label),
         },
     )
-
-
-@on_overview
-def requests_tile(user: User) -> Panel | None:
-    """Number of open requests, and the nearest due date. One query."""
-    if not user.has_perm(VIEW):
-        return None
-    today = now().date()
-    numbers = (
-        SubjectRequest.objects.open()
-        .order_by()
-        .aggregate(
-            open=Count("pk"),
-            overdue=Count("pk", filter=Q(due_on__lt=today)),
-            awaiting=Count("pk", filter=Q(state="awaiting")),
-            first=Min("due_on"),
-        )
-    )
-    left = (numbers["first"] - today).days if numbers["first"] else 0
-    return Panel("erasure/_tile.html", {**numbers, "next_due": counted(left, "day") if left else "today"})

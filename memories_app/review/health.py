@@ -9,8 +9,7 @@ from django.contrib.auth.models import User
 from django.db.models import Aggregate, Avg, Count, Exists, OuterRef, Q
 from django.db.models.functions import Now
 
-from memadmin.counting import count_up_to
-from memories_app.models import Memory, Review
+from memories_app.models import Review
 from memories_app.review.claiming import name_of
 from memories_app.review.queue import age
 
@@ -19,45 +18,11 @@ LOOKED_BACK = timedelta(days=7)
 MOST_REVIEWERS = 50
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryWeek:
-    """Decisions of a week. `sampled` is the number of approvals by rules that a person checked."""
-
-    proposed: int
-    by_people: int
-    by_rule: int
-    sampled: int
-    agreed: int
-    rejected: int
-    waited: str
-
-
 class Median(Aggregate):
     """Median of an expression; None without values."""
 
     name = "Median"
     template = "percentile_cont(0.5) WITHIN GROUP (ORDER BY %(expressions)s)"
-
-
-def this_week() -> MemoryWeek:
-    """Two queries: over the decisions of a week, and over its proposals up to a cap."""
-    begun = Now() - LOOKED_BACK
-    by_rule, sampled = Q(rule__isnull=False), Q(is_sample=True, agreed__isnull=False)
-    approved = Q(decision=Review.Decision.APPROVE)
-    decisions = Review.objects.filter(undone_at=None, decided_at__gt=begun).aggregate(
-        by_people=Count("pk", filter=approved & ~by_rule),
-        by_rule=Count("pk", filter=approved & by_rule),
-        sampled=Count("pk", filter=sampled),
-        agreed=Count("pk", filter=sampled & Q(agreed=True)),
-        rejected=Count("pk", filter=Q(decision=Review.Decision.REJECT)),
-        median=Median("waited", filter=~by_rule),
-    )
-    median = decisions.pop("median")
-    return MemoryWeek(
-        proposed=count_up_to(Memory.objects.filter(proposed_at__gt=begun)),
-        waited=age(median) if median is not None else "",
-        **decisions,
-    )
 
 
 @dataclass(frozen=True, slots=True)

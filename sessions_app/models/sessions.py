@@ -67,6 +67,8 @@ class SessionRecord(models.Model):
     # can commit later, and would be missed.
     activity_count = models.BigIntegerField(db_default=0, editable=False)
     inspected_count = models.BigIntegerField(db_default=-1, editable=False)
+    # Items that the last inspection saw: those after them are new to the counts per day.
+    counted_items = models.BigIntegerField(db_default=0, editable=False)
     patterns_tried = models.PositiveIntegerField(db_default=0, editable=False)
     # Of a store without triggers: what discovery last saw of the session, and since when it has not seen it at all.
     change_mark = models.CharField(max_length=64, db_default="", editable=False)

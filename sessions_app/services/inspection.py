@@ -1,6 +1,6 @@
-"""Inspection of sessions that were written to: findings, encryption, the agents' names.
+"""Inspection of sessions that were written to: findings, encryption, the agents' names, items per day.
 
-No content is kept, only findings.
+No content is kept, only findings and counts.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from django.utils.timezone import now
 
 from sessions_app.items import StoredItem
 from sessions_app.models import SessionFinding, SessionRecord, SessionStore
+from sessions_app.services.counting_days import ItemDays
 from sessions_app.stores.base import SessionUnreadable, StoreUnavailable
 from sessions_app.stores.sealed import sealed_backend_for
 from sessions_app.timeline import Inspector
@@ -54,10 +55,11 @@ def inspect_session(record: SessionRecord) -> None:
 
     Items written while it reads count as not inspected.
     """
-    inspector = Inspector()
+    inspector, days = Inspector(), ItemDays(record)
     # Envelopes are examined, and never decrypted here: no person asked to read them.
     for items in in_batches(sealed_backend_for(record.store, opens=False).every_item(record.session_id)):
         inspector.feed(items)
+        days.feed(items)
     result = inspector.finish()
     with transaction.atomic():
         # No key lock: agents that write to this session meanwhile must not wait for us.
@@ -77,12 +79,14 @@ def inspect_session(record: SessionRecord) -> None:
             )
             for finding in result.findings
         )
+        days.save(current)
         SessionRecord.objects.filter(store_id=record.store_id, session_id=record.session_id).update(
             finding_count=len(result.findings),
             is_encrypted=result.is_encrypted,
             has_plain_items=result.has_plain_items,
             agent=current.agent or result.last_agent,
             inspected_count=record.activity_count,
+            counted_items=days.item_count,
         )
 
 

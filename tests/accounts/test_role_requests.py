@@ -302,14 +302,13 @@ def test_compliance_is_notified_at_once(first: User, second: User, compliance: C
     mail = notices.mail_about(due, ["officer@example.org"])
     assert mail.subject == "memadmin: A person got a role"
     assert "clerk" not in mail.body
-    tile = compliance.get(reverse("sessions:overview")).text
-    assert "Roles granted" in tile
-    assert "Check who got which role" in tile
+    assert "1 role granted in 7 days" in compliance.get(reverse("sessions:overview")).text
 
 
 def test_administrators_see_that_a_request_waits(first: User, second: User) -> None:
     requested(first)
-    assert "1 <small>to confirm</small>" in signed_in(second).get(reverse("sessions:overview")).text
+    assert "1 role request to confirm" in signed_in(second).get(reverse("sessions:overview")).text
+    assert "to confirm" not in signed_in(first).get(reverse("sessions:overview")).text
 
 
 # --- accounts that another person could use ---------------------------------------------------------------------------

@@ -550,5 +550,7 @@ def test_the_overview_counts_open_requests(first: Client, second: Client, office
     assert "No request is open." in text(first.get("/"))
     awaiting(subject, by=officer, received_on=now().date() - timedelta(days=60))
     page = text(second.get("/"))
-    assert "1 overdue" in page
-    assert "1 to approve" in page
+    assert "DSR-0001 needs your approval" in page.replace(str(SubjectRequest.objects.get()), "DSR-0001")
+    assert "1 open, by days left" in page
+    assert second.get("/").context["home"].charts[0].series[0].values[0] == 1
+    assert "needs your approval" not in text(first.get("/")), "the person who asked for it"

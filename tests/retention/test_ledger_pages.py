@@ -217,10 +217,10 @@ def test_whoever_may_not_see_policies_sees_no_run(operator: Client, auditor: Cli
 
 
 def test_the_overview_says_what_needs_a_person(db: None, compliance: Client, operator: Client) -> None:
-    assert "0 overdue next run" in text(compliance.get("/"))
+    assert "0 overdue, next run" in text(compliance.get("/"))
     run = Run.objects.create(kind="retention", state="stopped")
-    assert f"0 overdue {run} stopped" in text(compliance.get("/"))
-    assert "0 overdue next" not in text(operator.get("/"))
+    assert f"Retention run {run} stopped" in text(compliance.get("/"))
+    assert f"Retention run {run}" not in text(operator.get("/"))
 
 
 def test_the_command_prints_the_figures_for_scripts(agent_tables: None) -> None:

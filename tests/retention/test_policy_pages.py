@@ -275,7 +275,7 @@ class TestForm:
         page = text(first.post(NEW, values()))
         assert '<canvas data-chart="age-histogram"' in page
         assert '<script id="age-histogram" type="application/json">' in page
-        assert "Numbers by age" in page
+        assert "From days" in page
         assert "<script>" not in page
 
     def test_the_simulation_names_holds_and_stores_that_are_away(

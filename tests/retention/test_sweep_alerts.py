@@ -209,10 +209,10 @@ class TestSilence:
     def test_the_overview_and_the_ledger_say_so(self, compliance: Client) -> None:
         in_force_since(30)
         finished(days=3)
-        assert "no run succeeded since" in compliance.get("/").content.decode()
+        assert "No retention run has succeeded since" in compliance.get("/").content.decode()
         assert "No retention run has succeeded since" in compliance.get("/retention/runs/").content.decode()
         finished()
-        assert "no run succeeded since" not in compliance.get("/").content.decode()
+        assert "No retention run has succeeded since" not in compliance.get("/").content.decode()
         assert "No retention run has succeeded since" not in compliance.get("/retention/runs/").content.decode()
 
 

@@ -75,7 +75,7 @@ class EventVolume:
             "series": [
                 {
                     "label": str(group.label).capitalize(),
-                    "colour": COLOURS[group],
+                    "colour": f"ink-{COLOURS[group]}",
                     "data": [self.counts[day, group] for day in self.days],
                 }
                 for group in self.groups

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from memadmin.home.charts import Chart, Series
 from memadmin.retention.models import LegalHold, PolicyVersion
 from memadmin.retention.policies.figures import bytes_of_rows, bytes_of_sessions, item_figures
 from memadmin.retention.policies.preview import (
@@ -99,17 +100,24 @@ class Simulation:
         return max((place.newest for place in self.places if place.newest), default=None)
 
     @property
-    def chart(self) -> dict[str, Any]:
-        """For the drawing: the same figures as in the table."""
-        labels = [str(bucket.days) for bucket in self.buckets]
-        return {
-            "labels": [*labels[:-1], f"{labels[-1]}+"],
-            "series": [
-                {"label": "Kept", "colour": "secondary", "data": [each.kept for each in self.buckets]},
-                {"label": "Would go", "colour": "red", "data": [each.taken for each in self.buckets]},
-                {"label": "Held", "colour": "purple", "data": [each.held for each in self.buckets]},
+    def chart(self) -> Chart:
+        """Rows by age: kept, to be taken and held."""
+        days = [str(bucket.days) for bucket in self.buckets]
+        of_oldest = ", of the oldest sessions" if self.is_partial else ""
+        what = "would go" if self.aged_unit == self.unit else "with such items"
+        return Chart(
+            "age-histogram",
+            f"{self.aged_unit.capitalize()} by days since {self.clock}{of_oldest}",
+            f"Histogram by age: {self.counted.rows:,} {self.unit} {what}, {self.counted.held:,} are held.",
+            "From days",
+            [*days[:-1], f"{days[-1]}+"],
+            [
+                Series("Kept", "s3", [each.kept for each in self.buckets]),
+                Series("Would go", "s-red", [each.taken for each in self.buckets]),
+                Series("Held", "s-purple", [each.held for each in self.buckets]),
             ],
-        }
+            empty="There are no rows.",
+        )
 
 
 def simulate(draft: PolicyVersion, rules: Sequence[Rule]) -> Simulation:

@@ -1,0 +1,163 @@
+"""Grants and roles on the home page."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.contrib.auth.models import User
+from django.db.models import Count, Min
+from django.urls import reverse
+from django.utils.timezone import now
+
+from memadmin.accounts.audit_events import READING_NOTICED, ROLE_GRANTED
+from memadmin.accounts.grants.querysets import ANSWER_WITHIN, ContentGrantQuerySet
+from memadmin.accounts.grants.services import DECIDE
+from memadmin.accounts.models import ContentGrant, RoleRequest
+from memadmin.accounts.role_requests.services import ADMINISTER
+from memadmin.audit.models import AuditEvent
+from memadmin.counting import capped, count_up_to
+from memadmin.home.charts import number_of
+from memadmin.home.parts import HomeParts, Waiting, on_home, yesterday
+from memadmin.web.templatetags.memadmin import distance
+
+LOG = "audit.view_auditevent"
+
+IS_NEWS = timedelta(days=7)
+"""Time for which a granted role or unusual reading is shown; the mails about these are as old at most."""
+
+REVIEWED_WITHIN = timedelta(days=7)
+"""An ended grant without a review is late after this time."""
+
+MOST_OWN = 3
+
+
+@on_home("Own grants", "accounts.request_grant")
+def own_grants(user: User) -> HomeParts:
+    """The grants with which this user can read locked sessions now. Two queries at most."""
+    at = now()
+    own = ContentGrant.objects.asked_for_by(user).open_at(at).prefetch_related("sessions")
+    return HomeParts(
+        waiting=[
+            Waiting(
+                f"Your temporary access to {number_of(len(grant.sessions.all()), 'locked session')} ends at"
+                f" {grant.expires_at:%H:%M} UTC",
+                grant.get_absolute_url(),
+                "Open grant",
+                "lock-open",
+                facts="Each read is recorded.",
+                age=f"{max(int((grant.expires_at - at).total_seconds() // 60), 1)} min left",
+                colour="orange",
+            )
+            for grant in own.order_by("expires_at", "pk")[:MOST_OWN]
+            if grant.expires_at
+        ]
+    )
+
+
+@on_home("Grants", DECIDE)
+def grants_to_decide(user: User) -> HomeParts:
+    """Grants of others that wait for a decision or for a review. Two queries, over the grants without a review."""
+    at, entries = now(), list[Waiting]()
+    others = ContentGrant.objects.exclude(requested_by=user)
+    to_decide, oldest = counted(others.awaiting_decision(at))
+    if to_decide:
+        hours = int(ANSWER_WITHIN.total_seconds() // 3600)
+        entries.append(
+            Waiting(
+                f"{number_of(to_decide, 'request')} for access to locked sessions",
+                reverse("accounts:grants"),
+                "Decide",
+                "lock-open",
+                facts=f"Without a decision a request expires after {hours} hours.",
+                age=oldest,
+                colour="orange",
+            )
+        )
+    to_review, oldest = counted(others.awaiting_review(at))
+    if to_review:
+        entries.append(
+            Waiting(
+                f"{number_of(to_review, 'ended grant')} to review",
+                reverse("accounts:grants"),
+                "Review",
+                "shield-check",
+                facts="What was read, and whether it was needed.",
+                age=oldest,
+            )
+        )
+    return HomeParts(waiting=entries)
+
+
+def counted(grants: ContentGrantQuerySet) -> tuple[int, str]:
+    """Number of grants, and when the oldest was requested, as text. One query."""
+    found = grants.order_by().aggregate(count=Count("pk"), oldest=Min("requested_at"))
+    return found["count"], distance(found["oldest"], now()) if found["oldest"] else ""
+
+
+@on_home("New rights and unusual reading", LOG, roles=("compliance", "auditor"))
+def rights_and_reading(user: User) -> HomeParts:
+    """Roles that were granted and unusual reading of the last days, and grants that nobody reviewed. Three queries."""
+    entries = []
+    log = AuditEvent.objects.filter(at__gt=now() - IS_NEWS)
+    if reading := count_up_to(log.filter(type=READING_NOTICED.name)):
+        entries.append(
+            Waiting(
+                f"{events(reading)} of unusual reading in {IS_NEWS.days} days",
+                f"{reverse('audit:list')}?type={READING_NOTICED.name}",
+                "View events",
+                "eye-exclamation",
+                facts="A person opened far more sessions within an hour than others do.",
+                colour="orange",
+            )
+        )
+    if granted := count_up_to(log.filter(type=ROLE_GRANTED.name)):
+        entries.append(
+            Waiting(
+                f"{capped(granted)} role{'' if granted == 1 else 's'} granted in {IS_NEWS.days} days",
+                f"{reverse('audit:list')}?type={ROLE_GRANTED.name}",
+                "Check",
+                "shield-check",
+                facts="Who got which right, and who confirmed it.",
+            )
+        )
+    late = ContentGrant.objects.awaiting_review(now()).filter(expires_at__lt=now() - REVIEWED_WITHIN)
+    if late_count := count_up_to(late):
+        entries.append(
+            Waiting(
+                f"{capped(late_count)} grant{'' if late_count == 1 else 's'} not reviewed within"
+                f" {REVIEWED_WITHIN.days} days",
+                f"{reverse('audit:list')}?type=grant.opened",
+                "View grants",
+                "shield-off",
+                colour="yellow",
+            )
+        )
+    return HomeParts(waiting=entries)
+
+
+def events(count: int) -> str:
+    return f"{capped(count)} event{'' if count == 1 else 's'}"
+
+
+@on_home("Role requests", ADMINISTER)
+def role_requests(user: User) -> HomeParts:
+    """Role requests of other administrators, and accounts created since yesterday. Two queries."""
+    others = RoleRequest.objects.awaiting_decision(now()).exclude(requested_by=user).order_by()
+    found = others.aggregate(count=Count("pk"), oldest=Min("requested_at"))
+    created = count_up_to(User.objects.filter(date_joined__gte=yesterday()))
+    return HomeParts(
+        waiting=[
+            Waiting(
+                f"{number_of(found['count'], 'role request')} to confirm",
+                reverse("accounts:roles"),
+                "Decide",
+                "shield-lock",
+                facts="By an administrator other than the requester.",
+                age=distance(found["oldest"], now()),
+                colour="yellow",
+            )
+        ]
+        if found["count"]
+        else [],
+        changes=[f"{number_of(created, 'account')} created"] if created else [],
+    )

@@ -1,0 +1,150 @@
+"""Requests of people on the home page."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+from django.contrib.auth.models import User
+from django.db.models import Count, Q
+from django.urls import reverse
+from django.utils.timezone import now
+
+from memadmin.counting import COUNT_CAP, count_up_to
+from memadmin.erasure.models import RequestBatch, SubjectRequest
+from memadmin.erasure.reminders import parked
+from memadmin.erasure.services import APPROVE
+from memadmin.erasure.view_models import SOON, counted, day
+from memadmin.home.charts import Chart, Series, number_of
+from memadmin.home.parts import HomeParts, Waiting, on_home, yesterday
+from memadmin.web.templatetags.memadmin import distance
+
+VIEW, HANDLE = "erasure.view_request", "erasure.handle_request"
+
+MOST_SHOWN = 3
+"""Entries of one kind; the list has all."""
+
+DAYS_LEFT = (("overdue", -10_000, -1), ("0 to 3", 0, 3), ("4 to 14", 4, 14), ("15 to 30", 15, 30), ("31+", 31, 10_000))
+"""Columns of the chart: days left, from and to."""
+
+BY_A_PERSON = ("received", "checked", "awaiting")
+"""States in which a request waits for a person."""
+
+
+@on_home("Requests to approve", APPROVE)
+def requests_to_approve(user: User) -> HomeParts:
+    """Erasures and batches that other people ask to approve. Two queries."""
+    cases = SubjectRequest.objects.awaiting_approval().filter(requested_by__isnull=False).exclude(requested_by=user)
+    batches = RequestBatch.objects.filter(state=RequestBatch.State.AWAITING, requested_by__isnull=False)
+    entries = [
+        Waiting(
+            f"{case} needs your approval",
+            case.get_absolute_url(),
+            "Review request",
+            "user-check",
+            facts=f"{case.get_kind_display().capitalize()} of a subject, requested by {case.requested_by}.",
+            age=due(case.due_on),
+            colour="yellow",
+        )
+        for case in cases.select_related("requested_by")[:MOST_SHOWN]
+    ]
+    entries += [
+        Waiting(
+            f"Batch {batch} needs your approval",
+            reverse("batches:batch", args=[batch.id]),
+            "Review batch",
+            "user-check",
+            facts=f"Requested by {batch.requested_by}.",
+            age=due(batch.due_on),
+            colour="yellow",
+        )
+        for batch in batches.exclude(requested_by=user).select_related("requested_by")[:MOST_SHOWN]
+    ]
+    return HomeParts(waiting=entries)
+
+
+@on_home("Due dates of requests", HANDLE)
+def requests_due(user: User) -> HomeParts:
+    """Requests that are overdue or due soon, and runs that stand still. Three queries at most."""
+    today = now().date()
+    soon = SubjectRequest.objects.open().filter(due_on__lte=today + SOON)
+    entries = [
+        Waiting(
+            f"{case} is {'overdue' if case.due_on < today else f'due on {day(case.due_on)}'}",
+            case.get_absolute_url(),
+            "View request",
+            "file-text-shield",
+            facts=f"{case.get_kind_display().capitalize()}, {case.get_state_display()}.",
+            age=due(case.due_on),
+            colour="red" if case.due_on < today else "yellow",
+        )
+        for case in soon[:MOST_SHOWN]
+    ]
+    stopped = parked().select_related("subject_request", "request_batch", "previewed_batch")
+    for run in stopped[:MOST_SHOWN]:
+        about = next(filter(None, (getattr(run, name, None) for name in RUN_OWNERS)), run)
+        entries.append(
+            Waiting(
+                f"{about} stands still and needs a decision",
+                about.get_absolute_url(),
+                "View request",
+                "alert-octagon",
+                facts=run.reason,
+                age=distance(run.ended_at or run.chunk_at or run.requested_at, now()),
+                colour="red",
+            )
+        )
+    return HomeParts(waiting=entries)
+
+
+RUN_OWNERS = ("subject_request", "request_batch", "previewed_batch")
+"""Relations of a run to what it works for."""
+
+
+def due(on: date) -> str:
+    """The time left: "due in 2 days", "due today", "3 days overdue"."""
+    left = (on - now().date()).days
+    if left == 0:
+        return "due today"
+    return f"due in {counted(left, 'day')}" if left > 0 else f"{counted(-left, 'day')} overdue"
+
+
+@on_home("Open requests", VIEW, roles=("compliance",))
+def open_requests(user: User) -> HomeParts:
+    """Open requests by days left, and the news since yesterday. Three queries, one over the open requests."""
+    today = now().date()
+    columns = {
+        f"{name}_{place}": Count(
+            "pk",
+            filter=Q(due_on__gte=bound(today, first), due_on__lte=bound(today, last)) & is_by_person,
+        )
+        for name, is_by_person in (("person", Q(state__in=BY_A_PERSON)), ("work", ~Q(state__in=BY_A_PERSON)))
+        for place, (_, first, last) in enumerate(DAYS_LEFT)
+    }
+    numbers = SubjectRequest.objects.open().order_by().aggregate(**columns)
+    person, work = ([numbers[f"{name}_{place}"] for place in range(len(DAYS_LEFT))] for name in ("person", "work"))
+    open_count = sum(person) + sum(work)
+    begin = yesterday()
+    # Numbers grow with time, and have the index.
+    newest = SubjectRequest.objects.order_by("-number").values("pk")[: COUNT_CAP + 1]
+    received = SubjectRequest.objects.filter(pk__in=newest, opened_at__gte=begin).count()
+    closed = count_up_to(SubjectRequest.objects.filter(closed_at__gte=begin))
+    return HomeParts(
+        changes=[f"{number_of(received, 'request')} received, {closed:,} closed"],
+        charts=[
+            Chart(
+                "requests-by-days-left",
+                "Open requests by due date",
+                f"Open requests by days left: {open_count:,} open, {person[0] + work[0]:,} overdue,"
+                f" {person[1] + work[1]:,} due within 3 days.",
+                "Days left",
+                [label for label, _, _ in DAYS_LEFT],
+                [Series("Waits for a person", "s-gold", person), Series("In progress", "s1", work)],
+                note=f"{open_count:,} open, by days left",
+                empty="No request is open.",
+            )
+        ],
+    )
+
+
+def bound(today: date, days: int) -> date:
+    return today + timedelta(days=days)
