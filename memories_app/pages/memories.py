@@ -24,7 +24,7 @@ from memories_app.pages import access, read_audit, view_models
 from memories_app.pages.filters import MemoryFilter
 from memories_app.pages.forms import EraseForm, RetireForm, StatementForm, ToolForm
 from memories_app.pages.search import fetch_matching
-from memories_app.recall.view_models import weeks_of
+from memories_app.recall.view_models import recall_chart
 from memories_app.services import erasing, retiring
 from memories_app.services.refusals import MemoryActionRefused, Overtaken
 from sessions_app import access as session_access
@@ -81,7 +81,7 @@ def memory_page(request: OperatorRequest, shown: Memory, form: RetireForm) -> Ht
         "reviews": shown.reviews.select_related("reviewer", "rule").order_by("-decided_at", "-pk"),
         "proposals": shown.proposals.awaiting_review().defer("embedding", "words")[:5],
         "uses": view_models.uses_of(shown, RECALLS_SHOWN),
-        "weeks": weeks_of(shown),
+        "recall_chart": recall_chart(shown),
         "feedback": view_models.feedback_on(shown),
         "form": form,
         "erase_form": EraseForm(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import connection
@@ -12,6 +12,7 @@ from django.utils.timezone import now
 
 from memadmin.client.recalling import as_block
 from memadmin.counting import COUNT_CAP
+from memadmin.home.charts import Chart, Series, long_day_labels
 from memories_app.models import Memory, MemoryVersion, Recall, RecalledMemory
 from sessions_app.masking import Masker
 
@@ -90,9 +91,6 @@ def prompt_text(memories: Sequence[RecalledMemoryView], subject_key: str) -> str
 WEEKS = 13
 """A quarter, including the current week."""
 
-HEIGHT, STEP, GAP = 60, 20, 4
-"""Measures of the bars, in units of the picture."""
-
 PER_WEEK = """
 SELECT week, (
     SELECT count(*) FROM (
@@ -106,32 +104,24 @@ ORDER BY week
 """
 
 
-@dataclass(frozen=True, slots=True)
-class RecallWeek:
-    """A week from its Monday in UTC: number of uses in runs, up to COUNT_CAP, and its bar."""
-
-    begins_on: date
-    count: int
-    x: int
-    height: int
-
-    width = STEP - GAP
-
-    @property
-    def y(self) -> int:
-        return HEIGHT - self.height
-
-
-def weeks_of(memory: Memory, at: datetime | None = None) -> list[RecallWeek]:
-    """The oldest first. One query, of at most COUNT_CAP rows of an index a week."""
+def recall_chart(memory: Memory, at: datetime | None = None) -> Chart:
+    """Recalls of a memory by week from Monday in UTC, oldest first. One query, of at most COUNT_CAP + 1 rows of an
+    index for each week, which is the largest count.
+    """
     last = (at or now()).replace(hour=0, minute=0, second=0, microsecond=0)
     last -= timedelta(days=last.weekday())
     first = last - timedelta(weeks=WEEKS - 1)
     with connection.cursor() as cursor:
         cursor.execute(PER_WEEK, {"memory": memory.pk, "first": first, "last": last, "most": COUNT_CAP + 1})
         rows = cursor.fetchall()
-    most = max(count for _, count in rows)
-    return [
-        RecallWeek(begins.date(), count, number * STEP + GAP // 2, -(-count * HEIGHT // most) if count else 0)
-        for number, (begins, count) in enumerate(rows)
-    ]
+    days, counts = [begins.date() for begins, _ in rows], [count for _, count in rows]
+    return Chart(
+        "recalls-per-week",
+        "Recalls per week",
+        f"Recalls per week, last {WEEKS} weeks: {counts[-1]:,} this week, at most {max(counts):,} in a week.",
+        "Week of",
+        [f"{day.day} {day:%b}" for day in days],
+        [Series("Recalls", "s1", counts)],
+        row_labels=long_day_labels(days),
+        empty=f"No run has recalled it in the last {WEEKS} weeks.",
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
@@ -11,14 +11,19 @@ from django.test.utils import CaptureQueriesContext
 from django.utils.timezone import now
 
 from memadmin.counting import COUNT_CAP
+from memadmin.home.charts import Chart
 from memories_app.models import Memory, Recall, RecalledMemory
-from memories_app.recall.view_models import HEIGHT, WEEKS, weeks_of
+from memories_app.recall.view_models import WEEKS, recall_chart
 from tests.memories.builders import approved
 
 pytestmark = pytest.mark.django_db
 
 SUNDAY = datetime(2026, 11, 22, 23, 59, tzinfo=UTC)
-FIRST, LAST = date(2026, 8, 24), date(2026, 11, 16)
+
+
+def counts(chart: Chart) -> list[int | float]:
+    (series,) = chart.series
+    return list(series.values)
 
 
 def told(memory: Memory, *times: datetime) -> None:
@@ -34,19 +39,17 @@ def test_thirteen_weeks_from_monday_to_monday() -> None:
     moment = timedelta(microseconds=1)
     told(memory, monday, SUNDAY, monday - moment, datetime(2026, 8, 24, tzinfo=UTC), datetime(2026, 8, 23, tzinfo=UTC))
     told(other, monday)
-    weeks = weeks_of(memory, SUNDAY)
-    assert len(weeks) == WEEKS
-    assert (weeks[0].begins_on, weeks[-1].begins_on) == (FIRST, LAST)
-    assert [week.count for week in weeks] == [1, *[0] * 10, 1, 2]
-    assert [week.height for week in weeks] == [HEIGHT // 2, *[0] * 10, HEIGHT // 2, HEIGHT]
+    chart = recall_chart(memory, SUNDAY)
+    assert (chart.row_labels[0], chart.row_labels[-1]) == ("24 Aug 2026", "16 Nov 2026")
+    assert chart.labels[0] == "24 Aug"
+    assert counts(chart) == [1, *[0] * 10, 1, 2]
+    assert "2 this week" in chart.sentence
 
 
 def test_a_week_is_counted_up_to_a_limit() -> None:
     memory = approved("Drinks tea.")
     told(memory, *[SUNDAY] * (COUNT_CAP + 5), SUNDAY - timedelta(weeks=1))
-    weeks = weeks_of(memory, SUNDAY)
-    assert weeks[-1].count == COUNT_CAP + 1
-    assert weeks[-2].height == 1, "a single one is not to be seen"
+    assert counts(recall_chart(memory, SUNDAY))[-2:] == [1, COUNT_CAP + 1]
 
 
 def test_page_says_each_week_and_needs_no_more_queries_for_more(reviewer: Client) -> None:
@@ -61,12 +64,16 @@ def test_page_says_each_week_and_needs_no_more_queries_for_more(reviewer: Client
         told(memory, *(now() - timedelta(weeks=weeks) for weeks in range(10)))
     assert counts[0] == counts[1]
     assert "Recalls per week, last 13 weeks" in page
-    assert page.count("<rect x=") == WEEKS
+    assert '<canvas data-chart="recalls-per-week"' in page
+    assert page.count('<th scope="row">') == WEEKS
     assert 'style="' not in page
 
 
 def test_what_was_told_long_ago_is_thirteen_times_nothing(reviewer: Client) -> None:
     memory = approved("Drinks tea.")
     told(memory, now() - timedelta(weeks=40))
-    assert {week.count for week in weeks_of(memory)} == {0}
-    assert reviewer.get(memory.get_absolute_url()).status_code == 200
+    assert recall_chart(memory).is_empty
+    page = reviewer.get(memory.get_absolute_url())
+    assert page.status_code == 200
+    assert "No run has recalled it in the last 13 weeks." in page.text
+    assert "charts.js" not in page.text
