@@ -19,18 +19,23 @@ from memories_app.learning.distillation import SUBJECT_SUMMARY
 from memories_app.learning.forms import FeedbackForm
 from memories_app.learning.remarks import remarks_on
 from memories_app.learning.signals import stops_of
-from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Signal
+from memories_app.models import Evidence, Memory, Recall, RecalledMemory
 from memories_app.pages import read_audit
+from memories_app.pages.view_models import memory_rows, shown_memories
 from memories_app.services.retiring import learned_from
 from sessions_app.extensions import (
     Ask,
     Mark,
     Marks,
+    Moment,
     Panel,
+    SubjectTab,
     beside_item,
     beside_subject,
     beside_timeline,
     on_timeline,
+    subject_moments,
+    subject_tabs,
 )
 from sessions_app.items import ItemPage
 from sessions_app.masking import Masker
@@ -46,6 +51,10 @@ MEMORIES_BESIDE = 4
 
 RECALLS_READ = 50
 """The newest recalls of a session whose memories are listed beside its timeline."""
+
+MEMORIES_SHOWN = 50
+
+MOMENTS = 20
 
 
 @beside_item
@@ -226,3 +235,36 @@ def subject_panel(user: User, subject: Subject) -> Panel | None:
     return Panel(
         "memories/_of_subject.html", {"subject": subject, "is_stopped": is_stopped, "summary": summary, **counts}
     )
+
+
+@subject_tabs
+def memories_tab(user: User, subject: Subject) -> SubjectTab | None:
+    """The tab with the subject's memories. No query before it is opened."""
+    return SubjectTab("memories", "Memories", lambda: memories_of(subject)) if user.has_perm(READ) else None
+
+
+def memories_of(subject: Subject) -> Panel:
+    """The newest memories of a subject, whose event is saved. Three queries."""
+    newest = Memory.objects.filter(subject__in=subject.group_ids()).newest_first().defer("embedding", "words", "data")
+    page = list(newest[: MEMORIES_SHOWN + 1])
+    rows = memory_rows(shown_memories(page[:MEMORIES_SHOWN]))
+    read_audit.listed([row.memory for row in rows])
+    shown = {"subject": subject, "rows": rows, "has_more": len(page) > MEMORIES_SHOWN}
+    return Panel("memories/_subject_tab.html", shown)
+
+
+@subject_moments
+def memory_moments(user: User, subject: Subject) -> list[Moment] | None:
+    """The newest proposals about a subject, and decisions about them. Two queries."""
+    if not user.has_perm(READ):
+        return None
+    newest = Memory.objects.filter(subject__in=subject.group_ids()).newest_first()
+    moments = []
+    for memory in newest.only("kind", "status", "proposed_at", "decided_at", "source")[:MOMENTS]:
+        address, kind = memory.get_absolute_url(), memory.get_kind_display()
+        source = f"{kind}, {memory.get_source_display()}"
+        moments.append(Moment(memory.proposed_at, "bulb", "Memory proposed", address, source))
+        if memory.decided_at is not None:
+            words = f"Memory {memory.get_status_display()}"
+            moments.append(Moment(memory.decided_at, "checklist", words, address, kind))
+    return moments

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Generic, ParamSpec, TypeVar
 
 from django.contrib.auth.models import User
@@ -69,6 +70,29 @@ class Marks:
         return cls(dict(of_items), dict(of_runs), asks, below)
 
 
+@dataclass(frozen=True, slots=True)
+class SubjectTab:
+    """A tab of a subject's page.
+
+    `name` is in the address. `fill` makes what the tab shows, and saves the audit event for it; the first tab has none.
+    """
+
+    name: str
+    title: str
+    fill: Callable[[], Panel] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An entry of a subject's line of time: a few words with a link, without content of sessions or memories."""
+
+    at: datetime
+    symbol: str
+    words: str
+    url: str
+    facts: str = ""
+
+
 class ExtensionPoint(Generic[P, T]):
     """Place on a page that other apps fill, with the arguments and the result of their functions."""
 
@@ -90,6 +114,11 @@ beside_item = ExtensionPoint[[User, SessionRecord, str], Panel]()
 
 beside_timeline = ExtensionPoint[[User, SessionRecord], Panel]()
 beside_subject = ExtensionPoint[[User, Subject], Panel]()
+
+subject_tabs = ExtensionPoint[[User, Subject], SubjectTab]()
+
+subject_moments = ExtensionPoint[[User, Subject], Sequence[Moment]]()
+"""The newest entries for a subject's line of time, in no order."""
 
 on_timeline = ExtensionPoint[[User, SessionRecord, ItemPage, Timeline], Marks]()
 """In the timeline of a session; called on the first paint and on each refresh with news."""

@@ -55,7 +55,7 @@ QUERIES = {
     "items after a timeline": 4,
     "item": 12,
     "subjects": 11,
-    "subject": 34,
+    "subject": 41,
     "search": 14,
     "search in messages": 20,
     "stores": 20,

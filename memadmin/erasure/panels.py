@@ -6,12 +6,14 @@ from django.contrib.auth.models import User
 
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.view_models import CaseView, Counts
-from sessions_app.extensions import Panel, beside_subject
+from sessions_app.extensions import Moment, Panel, SubjectTab, beside_subject, subject_moments, subject_tabs
 from sessions_app.models import Subject
 
 VIEW, HANDLE = "erasure.view_request", "erasure.handle_request"
 
 SHOWN = 5
+
+IN_TAB = 50
 
 
 @beside_subject
@@ -31,3 +33,38 @@ def requests_of_subject(user: User, subject: Subject) -> Panel | None:
             "may_open": user.has_perm(HANDLE) and bool(subject.label),
         },
     )
+
+
+@subject_tabs
+def requests_tab(user: User, subject: Subject) -> SubjectTab | None:
+    """The tab with the subject's requests. No query before it is opened."""
+    return SubjectTab("requests", "Requests", lambda: all_requests(user, subject)) if user.has_perm(VIEW) else None
+
+
+def all_requests(user: User, subject: Subject) -> Panel:
+    """The newest requests about a subject. One query."""
+    cases = SubjectRequest.objects.filter(subject=subject).select_related("run").order_by("-number")[: IN_TAB + 1]
+    views = [CaseView(case, user, Counts()) for case in cases]
+    shown = {
+        "subject": subject,
+        "views": views[:IN_TAB],
+        "has_more": len(views) > IN_TAB,
+        "may_open": user.has_perm(HANDLE) and bool(subject.label),
+    }
+    return Panel("erasure/_subject_tab.html", shown)
+
+
+@subject_moments
+def request_moments(user: User, subject: Subject) -> list[Moment] | None:
+    """The newest requests about a subject, received and closed. One query."""
+    if not user.has_perm(VIEW):
+        return None
+    moments = []
+    for case in SubjectRequest.objects.filter(subject=subject).order_by("-number")[:IN_TAB]:
+        address, title = case.get_absolute_url(), f"Request {case}"
+        kind = case.get_kind_display()
+        moments.append(Moment(case.opened_at, "file-text-shield", f"{title} received", address, kind))
+        if case.closed_at is not None:
+            words = f"{title}: {case.get_state_display()}"
+            moments.append(Moment(case.closed_at, "file-text-shield", words, address, kind))
+    return moments

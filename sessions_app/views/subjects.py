@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.db.models import prefetch_related_objects
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 
@@ -29,7 +29,7 @@ from sessions_app.listing import ListedSession, with_previews
 from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind
 from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.services import subjects
-from sessions_app.views import read_audit
+from sessions_app.views import read_audit, subject_parts
 from sessions_app.views.refusals import explains_kept_data, refused, way_back
 
 SUBJECTS = ListPage("sessions/subjects.html", salt="subjects", fragment="subjects")
@@ -46,30 +46,44 @@ def subject_list(request: OperatorRequest) -> HttpResponse:
 
 @operator_page("sessions_app.view_subject")
 def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
-    """Page of a subject; the address of a merged one redirects to the subject into which it was merged."""
+    """Page of a subject, or the tab that the address names; the address of a merged one redirects to the subject into
+    which it was merged.
+    """
     shown = access.subject_for(request.user, subject_id)
     if shown.merged_into_id is not None:
         messages.info(request, "The requested subject was merged into this one.")
         return redirect(subjects.merge_target(shown))
     prefetch_related_objects([shown], "aliases")
+    tabs = subject_parts.tabs_for(request.user, shown)
+    tab = next((each for each in tabs if each.name == request.GET.get("tab", subject_parts.SESSIONS)), None)
+    if tab is None:
+        raise Http404
     context: dict[str, Any] = {
         "subject": shown,
+        "tabs": tabs,
+        "tab": tab,
         "merged": Subject.objects.filter(merged_into=shown).newest_first().prefetch_related("aliases", "merged"),
         "kinds": SubjectKind.choices,
         "panels": beside_subject.answers(request.user, shown),
     }
+    if tab.fill is not None:
+        read_audit.subject(shown)
+        return SESSIONS.render(request, context | {"tab_panel": tab.fill()})
     if request.user.has_perm("audit.view_auditevent"):
         since = timezone.now() - timedelta(days=LOOKERS_DAYS)
         context |= {"lookers": who_looked(shown.group_ids(), since=since), "lookers_days": LOOKERS_DAYS}
     # Content only for those who may read it; who a subject is known as, for all who see subjects.
     if not request.user.has_perm("sessions_app.read_content"):
         read_audit.subject(shown)
+        context["moments"] = subject_parts.line_of_time(request.user, shown, [])
         return SESSIONS.render(request, context)
     records = SessionRecord.objects.on_record().about(shown).newest_first()
     page = SESSIONS.page(request, records, of=shown.pk)
     sessions = with_previews(page.rows, reader=request.user, subjects=[shown])
     is_whole = not (page.newer or page.older)
     context |= {"sessions": sessions, "holdings": holdings(records, sessions, is_whole=is_whole)}
+    if not page.newer:
+        context["moments"] = subject_parts.line_of_time(request.user, shown, sessions)
     read_audit.subject(shown, sessions)
     return SESSIONS.render(request, context, page)
 

@@ -36,7 +36,8 @@ def test_each_item_is_counted_once_on_its_own_day(store: SessionStore) -> None:
     inspect()
     assert counts(store) == [2, 2]
     add_items("old", "A second one")
-    inspect(), inspect()
+    inspect()
+    inspect()
     assert counts(store) == [2, 3]
     assert sum(counts(store)) == value_of("SELECT count(*) FROM agent_messages")
 

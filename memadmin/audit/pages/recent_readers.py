@@ -1,4 +1,4 @@
-"""Recent readers of a subject's data or of one record, counted from the log for its page."""
+"""Recent readers of a subject's data or of one record, and their reads, from the log for its page."""
 
 from __future__ import annotations
 
@@ -67,6 +67,30 @@ def readers_of(record: uuid.UUID) -> list[RecentReader]:
     known = AuditActor.objects.in_bulk([ref for ref, _ in found])
     latest = list(found.items())[:MOST_SHOWN]
     return [RecentReader(who(known, ref, kind), len(times), times[0]) for (ref, kind), times in latest]
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectRead:
+    """A read of a subject's data, and who read."""
+
+    event: AuditEvent
+    who: Who
+
+    @property
+    def meaning(self) -> str:
+        """What was read, as a sentence."""
+        declared = types.known(self.event.type)
+        return declared.meaning.replace("`", "") if declared else self.event.type
+
+
+def newest_reads(subjects: Sequence[uuid.UUID], *, since: datetime, limit: int) -> list[SubjectRead]:
+    """The newest reads of data about any of these subjects, on its own page or in a list. Three queries."""
+    reads = AuditEvent.objects.newest_first().filter(at__gte=since, type__in=reads_declared())
+    either = (reads.filter(subject_ref__in=subjects), reads.concerning(subjects))
+    found = {event.number: event for some in either for event in some[:limit]}
+    newest = sorted(found.values(), key=lambda event: (event.at, event.number), reverse=True)[:limit]
+    known = AuditActor.objects.in_bulk([event.actor_ref for event in newest])
+    return [SubjectRead(event, who(known, event.actor_ref, event.actor_kind)) for event in newest]
 
 
 def reads_declared() -> list[str]:
