@@ -27,8 +27,8 @@ from sessions_app.extensions import (
     Ask,
     Mark,
     Marks,
-    Moment,
     Panel,
+    SubjectMoment,
     SubjectTab,
     beside_item,
     beside_subject,
@@ -254,7 +254,7 @@ def memories_of(subject: Subject) -> Panel:
 
 
 @subject_moments
-def memory_moments(user: User, subject: Subject) -> list[Moment] | None:
+def memory_moments(user: User, subject: Subject) -> list[SubjectMoment] | None:
     """The newest proposals about a subject, and decisions about them. Two queries."""
     if not user.has_perm(READ):
         return None
@@ -263,8 +263,8 @@ def memory_moments(user: User, subject: Subject) -> list[Moment] | None:
     for memory in newest.only("kind", "status", "proposed_at", "decided_at", "source")[:MOMENTS]:
         address, kind = memory.get_absolute_url(), memory.get_kind_display()
         source = f"{kind}, {memory.get_source_display()}"
-        moments.append(Moment(memory.proposed_at, "bulb", "Memory proposed", address, source))
+        moments.append(SubjectMoment(memory.proposed_at, "bulb", "Memory proposed", address, source))
         if memory.decided_at is not None:
             words = f"Memory {memory.get_status_display()}"
-            moments.append(Moment(memory.decided_at, "checklist", words, address, kind))
+            moments.append(SubjectMoment(memory.decided_at, "checklist", words, address, kind))
     return moments

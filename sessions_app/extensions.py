@@ -83,7 +83,7 @@ class SubjectTab:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class SubjectMoment:
     """An entry of a subject's line of time: a few words with a link, without content of sessions or memories."""
 
     at: datetime
@@ -117,7 +117,7 @@ beside_subject = ExtensionPoint[[User, Subject], Panel]()
 
 subject_tabs = ExtensionPoint[[User, Subject], SubjectTab]()
 
-subject_moments = ExtensionPoint[[User, Subject], Sequence[Moment]]()
+subject_moments = ExtensionPoint[[User, Subject], Sequence[SubjectMoment]]()
 """The newest entries for a subject's line of time, in no order."""
 
 on_timeline = ExtensionPoint[[User, SessionRecord, ItemPage, Timeline], Marks]()

@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.contrib.auth.models import User
 from django.db.models import Count, Min
 from django.urls import reverse
-from django.utils.timezone import now
+from django.utils.timezone import localtime, now
 
 from memadmin.accounts.audit_events import READING_NOTICED, ROLE_GRANTED
 from memadmin.accounts.grants.querysets import ANSWER_WITHIN, ContentGrantQuerySet
@@ -17,8 +17,8 @@ from memadmin.accounts.role_requests.services import ADMINISTER
 from memadmin.audit.models import AuditEvent
 from memadmin.counting import capped, count_up_to
 from memadmin.home.charts import number_of
-from memadmin.home.parts import HomeParts, Waiting, on_home, yesterday
-from memadmin.web.templatetags.memadmin import distance
+from memadmin.home.parts import HomeParts, Waiting, on_home, time_since, yesterday
+from memadmin.web.templatetags.memadmin import zone
 
 LOG = "audit.view_auditevent"
 
@@ -40,7 +40,7 @@ def own_grants(user: User) -> HomeParts:
         waiting=[
             Waiting(
                 f"Your temporary access to {number_of(len(grant.sessions.all()), 'locked session')} ends at"
-                f" {grant.expires_at:%H:%M} UTC",
+                f" {localtime(grant.expires_at):%H:%M} {zone(grant.expires_at)}",
                 grant.get_absolute_url(),
                 "Open grant",
                 "lock-open",
@@ -91,7 +91,7 @@ def grants_to_decide(user: User) -> HomeParts:
 def counted(grants: ContentGrantQuerySet) -> tuple[int, str]:
     """Number of grants, and when the oldest was requested, as text. One query."""
     found = grants.order_by().aggregate(count=Count("pk"), oldest=Min("requested_at"))
-    return found["count"], distance(found["oldest"], now()) if found["oldest"] else ""
+    return found["count"], time_since(found["oldest"]) if found["oldest"] else ""
 
 
 @on_home("New rights and unusual reading", LOG, roles=("compliance", "auditor"))
@@ -153,7 +153,7 @@ def role_requests(user: User) -> HomeParts:
                 "Decide",
                 "shield-lock",
                 facts="By an administrator other than the requester.",
-                age=distance(found["oldest"], now()),
+                age=time_since(found["oldest"]),
                 colour="yellow",
             )
         ]

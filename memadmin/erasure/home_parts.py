@@ -15,8 +15,7 @@ from memadmin.erasure.reminders import parked
 from memadmin.erasure.services import APPROVE
 from memadmin.erasure.view_models import SOON, counted, day
 from memadmin.home.charts import Chart, Series, number_of
-from memadmin.home.parts import HomeParts, Waiting, on_home, yesterday
-from memadmin.web.templatetags.memadmin import distance
+from memadmin.home.parts import HomeParts, Waiting, on_home, time_since, yesterday
 
 VIEW, HANDLE = "erasure.view_request", "erasure.handle_request"
 
@@ -89,7 +88,7 @@ def requests_due(user: User) -> HomeParts:
                 "View request",
                 "alert-octagon",
                 facts=run.reason,
-                age=distance(run.ended_at or run.chunk_at or run.requested_at, now()),
+                age=time_since(run.ended_at or run.chunk_at or run.requested_at),
                 colour="red",
             )
         )

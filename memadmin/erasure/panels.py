@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.view_models import CaseView, Counts
-from sessions_app.extensions import Moment, Panel, SubjectTab, beside_subject, subject_moments, subject_tabs
+from sessions_app.extensions import Panel, SubjectMoment, SubjectTab, beside_subject, subject_moments, subject_tabs
 from sessions_app.models import Subject
 
 VIEW, HANDLE = "erasure.view_request", "erasure.handle_request"
@@ -55,7 +55,7 @@ def all_requests(user: User, subject: Subject) -> Panel:
 
 
 @subject_moments
-def request_moments(user: User, subject: Subject) -> list[Moment] | None:
+def request_moments(user: User, subject: Subject) -> list[SubjectMoment] | None:
     """The newest requests about a subject, received and closed. One query."""
     if not user.has_perm(VIEW):
         return None
@@ -63,8 +63,8 @@ def request_moments(user: User, subject: Subject) -> list[Moment] | None:
     for case in SubjectRequest.objects.filter(subject=subject).order_by("-number")[:IN_TAB]:
         address, title = case.get_absolute_url(), f"Request {case}"
         kind = case.get_kind_display()
-        moments.append(Moment(case.opened_at, "file-text-shield", f"{title} received", address, kind))
+        moments.append(SubjectMoment(case.opened_at, "file-text-shield", f"{title} received", address, kind))
         if case.closed_at is not None:
             words = f"{title}: {case.get_state_display()}"
-            moments.append(Moment(case.closed_at, "file-text-shield", words, address, kind))
+            moments.append(SubjectMoment(case.closed_at, "file-text-shield", words, address, kind))
     return moments

@@ -14,9 +14,10 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from django.contrib.auth.models import User
-from django.utils.timezone import now
+from django.utils.timezone import localtime, now
 
 from memadmin.home.charts import Chart
+from memadmin.web.templatetags.memadmin import distance
 
 logger = logging.getLogger(__name__)
 
@@ -144,3 +145,8 @@ def home_page(user: User) -> HomePage:
 def yesterday() -> datetime:
     """The beginning of yesterday, in UTC: what changed since then is news."""
     return now().replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
+
+
+def time_since(instant: datetime) -> str:
+    """The time since an instant, or until it, in words and in the reader's zone: "12 min ago", "tomorrow"."""
+    return distance(localtime(instant), localtime())

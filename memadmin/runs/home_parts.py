@@ -8,11 +8,10 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils.timezone import now
 
-from memadmin.home.parts import HomeParts, Waiting, on_home
+from memadmin.home.parts import HomeParts, Waiting, on_home, time_since
 from memadmin.runs.kinds import all_kinds
 from memadmin.runs.models import Run
 from memadmin.web import job_queue
-from memadmin.web.templatetags.memadmin import distance
 
 IS_NEWS = timedelta(days=7)
 """A run that failed earlier is in the list of finished ones alone."""
@@ -39,7 +38,7 @@ def runs_and_jobs(user: User) -> HomeParts:
             "View run",
             "alert-octagon",
             facts=run.reason,
-            age=distance(run.ended_at or run.chunk_at or run.requested_at, now()),
+            age=time_since(run.ended_at or run.chunk_at or run.requested_at),
             colour="red",
         )
         for run in [*stopped, *failed[:MOST_RUNS]]

@@ -13,8 +13,7 @@ from django.utils.timezone import now
 from memadmin.counting import COUNT_CAP, capped, count_up_to
 from memadmin.home.charts import Chart, Series, day_labels, long_day_labels, number_of
 from memadmin.home.day_counts import DAYS_SHOWN, series_of
-from memadmin.home.parts import HomeParts, Waiting, on_home
-from memadmin.web.templatetags.memadmin import distance
+from memadmin.home.parts import HomeParts, Waiting, on_home, time_since
 from memories_app.models import Memory, Signal
 from memories_app.review.counting_days import APPROVED, BY_RULE, DECISIONS, PROPOSALS, RECALLS, REJECTED, WAITS
 from memories_app.review.proposal_expiry import WARNED_BEFORE
@@ -192,7 +191,7 @@ def negative_feedback(user: User) -> HomeParts:
                 "Open session",
                 "thumb-down",
                 facts=record.ticket,
-                age=distance(signal.created_at, now()),
+                age=time_since(signal.created_at),
             )
             for signal in newest
             if (record := records.get(signal.record_id))

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from memadmin.audit.pages.recent_readers import SubjectRead, newest_reads, who_looked
 from memadmin.home.charts import number_of
-from sessions_app.extensions import Moment, Panel, SubjectTab, subject_moments, subject_tabs
+from sessions_app.extensions import Panel, SubjectMoment, SubjectTab, subject_moments, subject_tabs
 from sessions_app.listing import ListedSession
 from sessions_app.models import Subject
 
@@ -51,7 +51,7 @@ def reads_since() -> datetime:
     return timezone.now() - timedelta(days=READS_DAYS)
 
 
-def line_of_time(user: User, subject: Subject, sessions: Sequence[ListedSession]) -> list[Moment]:
+def line_of_time(user: User, subject: Subject, sessions: Sequence[ListedSession]) -> list[SubjectMoment]:
     """What happened to the subject's data, newest first: the listed sessions, and what this user may see of memories,
     requests and reads. No content. Costs the queries of the upper apps, and three for the reads.
     """
@@ -64,9 +64,9 @@ def line_of_time(user: User, subject: Subject, sessions: Sequence[ListedSession]
     return sorted(moments, key=lambda moment: moment.at, reverse=True)[:MOMENTS_SHOWN]
 
 
-def moments_of(sessions: Iterable[ListedSession]) -> list[Moment]:
+def moments_of(sessions: Iterable[ListedSession]) -> list[SubjectMoment]:
     return [
-        Moment(
+        SubjectMoment(
             listed.record.last_activity_at,
             "messages",
             f"Session {listed.record.ticket or 'without a ticket'}",
@@ -77,15 +77,15 @@ def moments_of(sessions: Iterable[ListedSession]) -> list[Moment]:
     ]
 
 
-def reads_by_day(reads: Iterable[SubjectRead], log: str) -> list[Moment]:
+def reads_by_day(reads: Iterable[SubjectRead], log: str) -> list[SubjectMoment]:
     """One moment for each reader and day, with the time of the last read."""
     counts, newest = Counter[tuple[object, ...]](), dict[tuple[object, ...], SubjectRead]()
     for read in reads:
-        key = (read.who.ref, read.event.at.date())
+        key = (read.who.ref, timezone.localdate(read.event.at))
         counts[key] += 1
         newest.setdefault(key, read)
     return [
-        Moment(
+        SubjectMoment(
             read.event.at,
             "user-search",
             f"Read by {read.who}",

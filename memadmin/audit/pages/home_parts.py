@@ -15,8 +15,7 @@ from memadmin.audit.transparency.status import latest_verdict
 from memadmin.audit.transparency.verified_tree import STOPPED
 from memadmin.home.charts import Chart, Series, day_labels, long_day_labels, number_of
 from memadmin.home.day_counts import DAYS_SHOWN, series_of
-from memadmin.home.parts import Card, HomeParts, Waiting, on_home
-from memadmin.web.templatetags.memadmin import distance
+from memadmin.home.parts import Card, HomeParts, Waiting, on_home, time_since
 
 VIEW = "audit.view_auditevent"
 
@@ -67,14 +66,14 @@ def broken_log(user: User) -> HomeParts:
 def changed(verdict: AuditVerdict) -> Waiting:
     """An entry about a verification that found changes."""
     facts = "; ".join(sentence(finding) for finding in verdict.findings[:SHOWN_FINDINGS])
-    at = distance(verdict.at, now())
+    at = time_since(verdict.at)
     return Waiting("The audit log was changed", reverse("audit:list"), "View log", "alert-octagon", facts, at, "red")
 
 
 def problems_of(state: AuditHealth) -> list[Waiting]:
     """Entries about a log that was changed, does not verify, or was not verified for long."""
     address, verdict, entries = reverse("audit:list"), state.verdict, list[Waiting]()
-    checked = distance(verdict.at, now()) if verdict else ""
+    checked = time_since(verdict.at) if verdict else ""
     if verdict and state.is_broken:
         entries.append(changed(verdict))
     elif state.is_unsigned:

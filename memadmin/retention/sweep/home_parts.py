@@ -11,13 +11,13 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from memadmin.home.charts import Chart, Series, day_labels, long_day_labels
-from memadmin.home.parts import HomeParts, Waiting, on_home, yesterday
+from memadmin.home.parts import HomeParts, Waiting, on_home, time_since, yesterday
 from memadmin.retention.models import LegalHold, PolicyVersion, SweepResult
 from memadmin.retention.sweep.alerts import IS_NEWS, PARKED
 from memadmin.retention.sweep.metrics import RECENT, GrowingBacklog, metrics_of, recent_runs
 from memadmin.retention.sweep.silence import silence
 from memadmin.runs.models import Run
-from memadmin.web.templatetags.memadmin import day_and_minute, distance, zone
+from memadmin.web.templatetags.memadmin import day_and_minute, zone
 
 MOST_SHOWN = 3
 """Entries of one kind; the list has all."""
@@ -56,7 +56,7 @@ def retention_runs(user: User) -> HomeParts:
                 "Run",
                 day_labels(days),
                 [Series("Deleted", "s1", taken), Series("Kept by holds", "s-purple", held)],
-                note=f"{metrics.backlog:,} overdue, next run {metrics.next_at:%-d %b %H:%M} UTC",
+                note=f"{metrics.backlog:,} overdue, next run {day_and_minute(metrics.next_at)} {zone(metrics.next_at)}",
                 row_labels=[f"{run}, {label}" for run, label in zip(nights, long_day_labels(days), strict=True)],
                 empty="No retention run has deleted anything yet.",
             )
@@ -70,7 +70,7 @@ def parked_runs(runs: list[Run]) -> list[Waiting]:
     ended = next((run for run in runs if run.is_finished), None)
     for run in runs:
         address = reverse("sweeps:run", args=[run.number])
-        at = distance(run.ended_at or run.chunk_at or run.requested_at, now())
+        at = time_since(run.ended_at or run.chunk_at or run.requested_at)
         if run.state in PARKED and (run.ended_at is None or run.ended_at > now() - IS_NEWS):
             title = f"Retention run {run} {'stopped' if run.state == Run.State.STOPPED else 'failed'}"
             entries.append(Waiting(title, address, "View run", "alert-octagon", run.reason, at, "red"))
@@ -88,7 +88,7 @@ def long_silence() -> list[Waiting]:
         return []
     title = f"No retention run has succeeded since {day_and_minute(found.since)} {zone(found.since)}"
     address = reverse("sweeps:list")
-    return [Waiting(title, address, "View runs", "hourglass", found.why, distance(found.since, now()), "red")]
+    return [Waiting(title, address, "View runs", "hourglass", found.why, time_since(found.since), "red")]
 
 
 def growing(backlogs: Sequence[GrowingBacklog]) -> list[Waiting]:
@@ -112,7 +112,7 @@ def policy_changes(user: User) -> HomeParts:
                 "Review change",
                 "hourglass",
                 facts=f"Proposed by {version.proposed_by}.",
-                age=distance(version.proposed_at, now()),
+                age=time_since(version.proposed_at),
                 colour="yellow",
             )
             for version in changes.select_related("policy", "proposed_by")[:MOST_SHOWN]
@@ -132,7 +132,7 @@ def releases(user: User) -> HomeParts:
                 "Decide",
                 "gavel",
                 facts=f"Requested by {hold.release_requested_by}. Its data can be erased again afterwards.",
-                age=distance(hold.release_requested_at, now()) if hold.release_requested_at else "",
+                age=time_since(hold.release_requested_at) if hold.release_requested_at else "",
                 colour="purple",
             )
             for hold in holds.exclude(release_requested_by=user).select_related("release_requested_by")[:MOST_SHOWN]
