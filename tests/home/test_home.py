@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils.timezone import now
 
+from memadmin.accounts import reauth
 from memadmin.audit.models import AuditVerdict
 from memadmin.home import parts
 from memadmin.home.charts import Chart, Series, day_labels
@@ -196,11 +197,13 @@ def test_stores_beyond_the_third_are_one_series(operator: Client) -> None:
     ]
 
 
-QUERIES = {"support": 23, "reviewer": 23, "compliance": 46, "auditor": 17, "administrator": 18}
+QUERIES = {"support": 23, "reviewer": 23, "compliance": 47, "auditor": 17, "administrator": 18}
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_ten_of_everything_cost_what_one_costs(role: str) -> None:
+def test_ten_of_everything_cost_what_one_costs(role: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The first page of each minute notes that somebody is still there: on a slow machine it could be any.
+    monkeypatch.setattr(reauth, "USE_SECONDS", 10**9)
     everything_waits()
     client = signed_in(person(role))
     subject = Subject.objects.first()
