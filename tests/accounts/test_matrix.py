@@ -36,7 +36,7 @@ from memadmin.audit.models import AuditEvent
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.runs.models import Run
 from memadmin.web import errors
-from memories_app.models import ApprovalRule, Recall, Review, SavedView
+from memories_app.models import ApprovalRule, Recall, Review, SavedView, Signal
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import AgentMessage, AgentSession, SessionIdPattern, SubjectAlias, WatchedPath
 from sessions_app.redaction.services import RedactionRequest, redact_in_session
@@ -201,6 +201,7 @@ def make_world(user: User) -> World:
             "session_id": own_session.pk,
             "memory_id": waiting("Prefers tea.", subject=subject).pk,
             "recall_id": Recall.objects.create(record_id=record.pk, subject=subject).pk,
+            "signal_id": Signal.objects.create(record_id=record.pk, item_id="1", kind="feedback", given_by=user).pk,
             "number": 1,
             "view_id": own_view.pk,
             "rule_id": rule.pk,
@@ -219,6 +220,7 @@ def make_world(user: User) -> World:
             "subject_id": nothing,
             "memory_id": nothing,
             "recall_id": nothing,
+            "signal_id": nothing,
             "redaction_id": nothing,
             "alias_id": 999_999,
             "name": "no-such-store",
