@@ -16,6 +16,7 @@ urlpatterns = [
     path("data-map/", include("memadmin.erasure.data_map.urls")),
     path("help/", include("memadmin.web.help.urls")),
     path("holds/", include("memadmin.retention.holds.urls")),
+    path("notifications/", include("memadmin.home.urls")),
     path("memories/", include("memories_app.urls")),
     path("people/", include("memadmin.accounts.people.urls")),
     path("runs/", include("memadmin.runs.urls")),

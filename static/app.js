@@ -94,6 +94,7 @@ document.addEventListener("toggle", ({ target: menu }) => {
 }, true);
 
 function closeMenu(target) {
+  // What had focus in a menu may be gone since.
   const menu = target.closest("details.menu[open]") ?? document.querySelector("details.menu[open]");
   if (!menu) return;
   menu.open = false;

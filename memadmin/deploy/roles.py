@@ -153,6 +153,7 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "accounts_grantedsession": CHANGE,
         "home_countedday": READ,
         "home_daycount": READ,
+        "home_readnotification": ("SELECT", "INSERT", "DELETE"),
         "procrastinate_events": ADD,
         "procrastinate_jobs": CHANGE,
         "procrastinate_periodic_defers": (),

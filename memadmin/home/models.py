@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from django.conf import settings
 from django.db import models
+from django.db.models.functions import Now
 
 
 class DayCount(models.Model):
@@ -43,3 +45,20 @@ class CountedDay(models.Model):
 
     def __str__(self) -> str:
         return f"{self.series} on {self.day}"
+
+
+class ReadNotification(models.Model):
+    """A notification that a person has marked as read. The notification itself is not stored: it is what waits now."""
+
+    id = models.BigAutoField(primary_key=True)
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    # SHA-256 of its title and address: one that says something new is unread again.
+    digest = models.CharField(max_length=64)
+    read_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        default_permissions = ()
+        constraints: ClassVar = [models.UniqueConstraint(fields=["person", "digest"], name="notification_read_once")]
+
+    def __str__(self) -> str:
+        return f"{self.digest[:8]} read by {self.person_id}"

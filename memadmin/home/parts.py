@@ -73,6 +73,8 @@ class HomeSource:
     permission: str
     roles: Collection[str]
     fill: FillHome
+    waits: bool = True
+    """Whether anything of it can wait for a person; if not, notifications need not ask it."""
 
     def is_for(self, user: User, roles: set[str]) -> bool:
         """Whether it belongs on the page of this user. Without any of the five roles, permissions alone decide."""
@@ -82,14 +84,17 @@ class HomeSource:
 _sources: list[HomeSource] = []
 
 
-def on_home(title: str, permission: str, *, roles: Collection[str] = ()) -> Callable[[FillHome], FillHome]:
+def on_home(
+    title: str, permission: str, *, roles: Collection[str] = (), waits: bool = True
+) -> Callable[[FillHome], FillHome]:
     """Registers a function that fills a part of the page, as a decorator.
 
-    `title` names it on the page when it fails. Without `roles` it is for everybody who has the permission.
+    `title` names it on the page when it fails. Without `roles` it is for everybody who has the permission. `waits` is
+    False for charts and cards alone.
     """
 
     def register(fill: FillHome) -> FillHome:
-        _sources.append(HomeSource(title, permission, roles, fill))
+        _sources.append(HomeSource(title, permission, roles, fill, waits))
         return fill
 
     return register
@@ -105,8 +110,7 @@ class HomePage:
 
     @property
     def waiting(self) -> list[Waiting]:
-        entries = [entry for each in self.parts for entry in each.waiting]
-        return sorted(entries, key=lambda entry: URGENCY.index(entry.colour))
+        return by_urgency(self.parts)
 
     @property
     def changes(self) -> list[str]:
@@ -128,9 +132,27 @@ class HomePage:
 
 def home_page(user: User) -> HomePage:
     """The page of this user. One query, and those of the sources."""
+    return HomePage(*filled(user, _sources))
+
+
+def what_waits(user: User) -> tuple[list[Waiting], Sequence[str]]:
+    """What waits for this user, the most urgent first, and the titles of sources that failed. The queries are those of
+    the home page without its charts.
+    """
+    parts, failed = filled(user, [source for source in _sources if source.waits])
+    return by_urgency(parts), failed
+
+
+def by_urgency(parts: Sequence[HomeParts]) -> list[Waiting]:
+    entries = [entry for each in parts for entry in each.waiting]
+    return sorted(entries, key=lambda entry: URGENCY.index(entry.colour))
+
+
+def filled(user: User, sources: Sequence[HomeSource]) -> tuple[list[HomeParts], list[str]]:
+    """What the sources give that are for this user, and the titles of those that failed."""
     roles = {name for name in user.groups.values_list("name", flat=True) if name in ROLES}
     parts, failed = list[HomeParts](), list[str]()
-    for source in _sources:
+    for source in sources:
         if not source.is_for(user, roles):
             continue
         try:
@@ -139,7 +161,7 @@ def home_page(user: User) -> HomePage:
         except Exception:
             logger.exception("a part of the home page failed: %s", source.title)
             failed.append(source.title)
-    return HomePage(parts, failed)
+    return parts, failed
 
 
 def yesterday() -> datetime:

@@ -87,7 +87,7 @@ def proposals(count: int) -> str:
     return f"{capped(count)} proposal{'' if count == 1 else 's'}"
 
 
-@on_home("Reviews per day", REVIEW, roles=("reviewer",))
+@on_home("Reviews per day", REVIEW, roles=("reviewer",), waits=False)
 def reviews(user: User) -> HomeParts:
     """Proposals, decisions, waiting times and recalls per day, and the ages in the queue. Two queries: one of counts of
     the job, one over the oldest proposals to a cap.

@@ -92,7 +92,9 @@ def problem_of(store: SessionStore) -> str:
     return health.problems[0].sentence if health and health.problems else ""
 
 
-@on_home("Sessions and items per day", "sessions_app.view_sessionstore", roles=("support", "administrator"))
+@on_home(
+    "Sessions and items per day", "sessions_app.view_sessionstore", roles=("support", "administrator"), waits=False
+)
 def sessions_and_items(user: User) -> HomeParts:
     """Charts by store, and the stores with their states. Four queries; the counts are those of the job."""
     counts = series_of(SESSIONS, ITEMS)

@@ -231,6 +231,8 @@ MATRIX: dict[str, Rule] = {
     "memories:stop-learning": verb(KEEPERS),
     "memories:allow-learning": verb(KEEPERS),
     # Sessions
+    "home:notifications": page(EVERYBODY),
+    "home:notifications-read": verb(EVERYBODY),
     "sessions:overview": page(EVERYBODY),
     "sessions:list": page(READERS),
     "sessions:table": page(READERS),
