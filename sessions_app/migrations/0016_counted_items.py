@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("sessions_app", "0014_oldest_sessions"),
+        ("sessions_app", "0015_redactions_as_shown"),
     ]
 
     operations = [
