@@ -52,6 +52,16 @@ CHANGED_MEANWHILE = (
 )
 
 
+def account(field: str) -> Any:
+    """A column with the name of an account: Django would link to its page, which raw editors may not open."""
+
+    @admin.display(description=field.replace("_", " "))
+    def name(row: Model) -> Any:
+        return getattr(row, field)
+
+    return name
+
+
 class RowsOfMemories(ReasonedEdits, ShortList):
     """Base class: rows cannot be added, and are only for raw editors who may read memories."""
 
@@ -151,7 +161,15 @@ class MemoryAdmin(RowsOfMemories):
     list_filter = ("status", "kind", "source")
     readonly_fields = (
         *("id", "subject", "status", "version", "is_verified", "provenance", "source", "extractor", "risk_flags"),
-        *("replaces", "merged_into", "proposed_by", "proposed_at", "awaiting_since", "decided_at", "around_it"),
+        *(
+            "replaces",
+            "merged_into",
+            account("proposed_by"),
+            "proposed_at",
+            "awaiting_since",
+            "decided_at",
+            "around_it",
+        ),
     )
     fields = (*readonly_fields, *raw_edits.EDITABLE, "opened_as")
 
@@ -295,7 +313,7 @@ class SignalAdmin(Deletable):
     list_filter = (OfOneMemory,)
     fields = (
         *("id", "kind", "value", "subject", "memory", "record_id", "item_id", "agent"),
-        *("given_by", "created_at", "distilled_at"),
+        *(account("given_by"), "created_at", "distilled_at"),
     )
 
 
@@ -306,7 +324,7 @@ class ReviewAdmin(OfMemory):
     list_display = ("__str__", "decision", "reviewer", "rule", "decided_at", "undone_at")
     list_select_related = ("reviewer", "rule")
     fields = (
-        *("id", "memory", "decision", "reason_code", "reviewer", "rule", "content_hash", "was_edited"),
+        *("id", "memory", "decision", "reason_code", account("reviewer"), "rule", "content_hash", "was_edited"),
         *("is_sample", "agreed", "decided_at", "undone_at"),
     )
 
@@ -317,7 +335,7 @@ class RuleAdmin(OfMemory):
     list_display = ("__str__", "min_confidence", "sample_percent", "is_active", "created_at")
     fields = (
         *("id", "name", "kinds", "provenance", "sources", "extractor", "min_confidence", "sample_percent"),
-        *("is_active", "created_by", "created_at"),
+        *("is_active", account("created_by"), "created_at"),
     )
 
     def view_on_site(self, rule: ApprovalRule) -> str:  # type: ignore[override]

@@ -163,6 +163,7 @@ SESSIONS_DETACHED = declare(
 ATTACHMENT_UNDONE = declare(
     "session.attachment_undone",
     "A person undid an attachment or detachment: the sessions have the subject that they had before.",
+    sentence="{actor} undid an attachment of {sessions}",
     counters=("sessions",),
 )
 SESSIONS_LABELLED = declare(

@@ -99,45 +99,58 @@ ROLE_TOLD = declare(
 ROLE_GIVEN = declare(
     "role.given",
     "An administrator gave a role that needs no second person; which one is in the details.",
+    sentence="{actor} gave a role to {object}",
     object="auth.user",
     reasons=EditReason.values,
 )
 ROLE_TAKEN = declare(
     "role.taken",
     "An administrator took a role away; which one is in the details.",
+    sentence="{actor} took a role from {object}",
     object="auth.user",
     reasons=EditReason.values,
 )
 
 PERSON_ADDED = declare(
-    "person.added", "An administrator added an account.", object="auth.user", reasons=EditReason.values
+    "person.added",
+    "An administrator added an account.",
+    sentence="{actor} added {object}",
+    object="auth.user",
+    reasons=EditReason.values,
 )
 PERSON_INVITED = declare(
     "person.invited",
     "An administrator made a link with which a person sets the password of their account, once; earlier links ended."
     " The reason code says whether it was mailed to the address of the account, or shown to the administrator.",
+    sentence="{actor} made an invitation for {object}",
     object="auth.user",
     reasons=("mailed", "shown"),
 )
 INVITATION_ACCEPTED = declare(
-    "person.invitation_accepted", "A person set the password of their account with a link.", object="auth.user"
+    "person.invitation_accepted",
+    "A person set the password of their account with a link.",
+    sentence="{object} was opened with its link",
+    object="auth.user",
 )
 INVITATION_REFUSED = declare(
     "person.invitation_refused",
     "A link for setting a password was refused: it was used before or replaced, has expired, or the account is switched"
     " off.",
+    sentence="A link for {object} was refused",
     object="auth.user",
     reasons=("used", "expired", "switched_off"),
 )
 PERSON_SWITCHED_OFF = declare(
     "person.switched_off",
     "An administrator switched an account off: its sessions and its links ended.",
+    sentence="{actor} switched {object} off",
     object="auth.user",
     reasons=EditReason.values,
 )
 PERSON_SWITCHED_ON = declare(
     "person.switched_on",
     "An administrator switched an account on; rights that need a second person were requested again.",
+    sentence="{actor} switched {object} on",
     object="auth.user",
     reasons=EditReason.values,
 )

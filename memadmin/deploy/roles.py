@@ -156,7 +156,7 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "home_readnotification": ("SELECT", "INSERT", "DELETE"),
         "procrastinate_events": ADD,
         "procrastinate_jobs": CHANGE,
-        "procrastinate_periodic_defers": (),
+        "procrastinate_periodic_defers": READ,
         "procrastinate_workers": READ,
         "retention_holdlock": (),
         "retention_legalhold": CHANGE,

@@ -40,12 +40,12 @@ def change(clerk: User) -> str:
 
 
 class Forms(HTMLParser):
-    """What the last form of a page would send."""
+    """What the last form in the main part of a page would send."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
         self.fields: list[tuple[str, str]] = []
-        self.feed(page)
+        self.feed(page.partition("<dialog")[0])
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         named = dict(attrs)

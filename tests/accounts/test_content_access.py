@@ -217,7 +217,7 @@ class TestAmount:
         (record,) = records(1)
         person = User.objects.get(pk=operator.session["_auth_user_id"])
         for name, counts in (("session.passed_by", False), ("session.peeked_at", True)):
-            peeked = audit.EventType(name, "Somebody did.", kind_of(record), counts_as_opening=counts)
+            peeked = audit.EventType(name, "Somebody did.", object=kind_of(record), counts_as_opening=counts)
             monkeypatch.setitem(types._registry, name, peeked)
             audit.record_alone(peeked, by=person, target=record)
             assert [ref for ref, _ in rules.opened_lately(person)] == [record.pk] * counts

@@ -170,7 +170,7 @@ class TestDeleting:
         role = Group.objects.create(name="new")
         place = address("auth_group", "delete", role, site="admin")
         question = owner.get(place).text
-        assert "Delete the group “new”?" in question
+        assert "Delete the role “new”?" in question
         assert 'name="why-reason"' in question
         page = owner.post(place, {"post": "yes", "why-explanation": WORDS})
         assert page.status_code == 422

@@ -205,7 +205,7 @@ FORGERIES = [
         "read who waits for what",
         "SELECT FROM procrastinate_periodic_defers",
         "GRANT SELECT ON procrastinate_periodic_defers TO {role}",
-        (WEB, AUDITOR, AGENTS),
+        (AUDITOR, AGENTS),
     ),
     Forgery(
         "read the registry",

@@ -20,7 +20,8 @@ from tests.memories.builders import user_quote
 from tests.memories.queue import a_reviewer, waiting
 from tests.people import signed_in
 
-pytestmark = pytest.mark.django_db
+# Reviews read messages around the evidence in the agents' tables.
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("agent_tables")]
 
 QUEUE = reverse("reviews:list")
 

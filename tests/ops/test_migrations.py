@@ -100,8 +100,9 @@ def test_database_of_an_unreleased_version_is_refused() -> None:
     MigrationRecorder(connection).record_applied(*migrating.OF_UNRELEASED)
     run_sql(
         "DELETE FROM django_migrations"
-        " WHERE app IN ('memories_app', 'retention', 'erasure') OR (app, name) = ('audit', '0004_proven_actors')"
-        " OR app = 'sessions_app' AND name >= '0009'"
+        " WHERE app IN ('memories_app', 'retention', 'erasure', 'home')"
+        " OR (app, name) = ('audit', '0004_proven_actors')"
+        " OR app = 'sessions_app' AND name >= '0009' OR app = 'accounts' AND name >= '0006'"
     )
     with pytest.raises(CommandError) as refusal:
         call_command("migrate", verbosity=0)

@@ -6,15 +6,15 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 
 from memadmin.web.filters import sentences
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from memories_app.learning import signals
+from memories_app.learning.access import feedback_of
 from memories_app.learning.forms import FeedbackForm
 from memories_app.learning.remarks import remarks_on
-from memories_app.models import Signal
 from memories_app.services.refusals import MemoryActionRefused
 from sessions_app import access
 from sessions_app.masked_reader import reader_for
@@ -52,8 +52,7 @@ def feedback(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRes
 @operator_page("sessions_app.read_content", methods="POST")
 def withdraw_feedback(request: OperatorRequest, signal_id: UUID) -> HttpResponse:
     """Deletes feedback of this person; of others it is not found."""
-    mine = Signal.objects.filter(kind=Signal.Kind.FEEDBACK, given_by=request.user, record_id__isnull=False)
-    signal = get_object_or_404(mine, pk=signal_id)
+    signal = feedback_of(request.user, signal_id)
     assert signal.record_id
     record = access.session_for(request.user, signal.record_id)
     try:
