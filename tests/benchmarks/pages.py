@@ -144,8 +144,14 @@ class Arena:
 ROW = re.compile(rb'id="(?:session|item)-([0-9a-f-]+)"')
 
 
+TIMELINE = re.compile("/sessions/[0-9a-f-]{36}/")
+
+LONGEST_RUN = 20
+"""Items: a page of a timeline ends between runs, so it has a few more or fewer."""
+
+
 def check(place: Place, body: bytes) -> None:
     """An empty page is quickly made, so its rows are counted. Raises WrongAnswer."""
     shown = len(set(ROW.findall(body)))
-    if shown != place.rows:
+    if abs(shown - place.rows) > (LONGEST_RUN if TIMELINE.match(place.path) else 0):
         raise WrongAnswer(f"{place.path} shows {shown} rows, and not {place.rows}")

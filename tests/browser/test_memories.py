@@ -71,7 +71,7 @@ def test_from_what_a_person_says_to_what_the_bot_does_the_next_time(role: str, p
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text(statement)
-    expect(page.locator(".quote")).to_contain_text("not a voucher")
+    expect(page.locator(".quote.hit")).to_contain_text("not a voucher")
     page.keyboard.press("a")
     expect(page.locator("#main")).to_contain_text("No proposals waiting")
 
