@@ -423,7 +423,14 @@ document.addEventListener("htmx:afterSettle", () => {
 // A session opens at its newest item; going back keeps the place where the reader was.
 const opened = document.querySelector("[data-opens-at-end] .tl > :last-child");
 if (opened && !location.hash && performance.getEntriesByType("navigation")[0]?.type === "navigate") {
-  opened.scrollIntoView({ block: "end", behavior: "instant" });
+  const showEnd = () => opened.scrollIntoView({ block: "end", behavior: "instant" });
+  showEnd();
+  // Once more when all has its final height, unless the reader has begun to move.
+  const begun = new AbortController();
+  addEventListener("load", showEnd, { signal: begun.signal });
+  for (const move of ["wheel", "touchstart", "pointerdown", "keydown"]) {
+    addEventListener(move, () => begun.abort(), { once: true, passive: true });
+  }
 }
 
 // A refresh keeps the first visible item where it is, and waits while somebody writes in a form of the timeline.
