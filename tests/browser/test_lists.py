@@ -241,20 +241,6 @@ def test_sessions_are_labelled_without_javascript(
     context.close()
 
 
-def test_times_are_renewed_while_a_page_is_open(
-    three_sessions: list[SessionRecord], page: Page, sign_in: SignIn
-) -> None:
-    sign_in("support")
-    page.clock.install()
-    page.goto("/sessions/?q=&days=7")
-    seen = page.locator("tbody time[data-ago]").first
-    expect(seen).to_have_text("just now")
-    page.clock.fast_forward("05:10")
-    expect(seen).to_have_text("5 min ago")
-    page.clock.fast_forward("02:00:00")
-    expect(seen).to_have_text("2 h ago")
-
-
 def test_palette_opens_a_ticket_by_keyboard_and_by_mouse(
     three_sessions: list[SessionRecord], page: Page, look: Look, sign_in: SignIn
 ) -> None:
