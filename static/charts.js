@@ -1,5 +1,5 @@
-// Charts: <canvas data-chart="id of a json_script">, with a form (bar or line), labels and series of {label, colour, data};
-// or, in a part that htmx loads, <canvas data-figures="the JSON">, because htmx removes scripts. A colour is a class.
+// Charts: <canvas data-figures="JSON">, with a form (bar or line), labels and series of {label, colour, data}. A colour is a
+// class. The figures are in an attribute, because htmx removes scripts from the parts that it loads.
 // Bars are stacked. Only on pages with a chart; the legend and a table with the figures are beside it, without this file.
 "use strict";
 
@@ -31,9 +31,8 @@ function draw() {
   const text = colour("var(--tblr-secondary)");
   const line = colour("var(--tblr-border-color)");
   const font = { family: getComputedStyle(document.body).fontFamily, size: 11 };
-  for (const canvas of document.querySelectorAll("canvas[data-chart], canvas[data-figures]")) {
-    const { chart, figures } = canvas.dataset;
-    const { form, labels, series } = JSON.parse(figures ?? document.getElementById(chart).textContent);
+  for (const canvas of document.querySelectorAll("canvas[data-figures]")) {
+    const { form, labels, series } = JSON.parse(canvas.dataset.figures);
     const isLine = form === "line";
     const datasets = series.map(({ label, colour: name, data }) => {
       const drawnIn = colour("var(--s, var(--c))", name);

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Literal
+from typing import Literal
 
 NOTHING_COUNTED = "Nothing has been counted yet. The worker counts every five minutes."
 
@@ -24,7 +25,7 @@ class Series:
 class Chart:
     """A chart: `templates/home/_chart.html` shows it as a card, `_plot.html` without one."""
 
-    # Unique on the page: the id of its data.
+    # Unique on the page.
     id: str
     title: str
     # What the picture says, for those who do not see it. The figures are in the table.
@@ -45,13 +46,10 @@ class Chart:
         return not any(any(series.values) for series in self.series)
 
     @property
-    def data(self) -> dict[str, Any]:
-        """For `static/charts.js`."""
-        return {
-            "form": self.form,
-            "labels": list(self.labels),
-            "series": [{"label": each.label, "colour": each.colour, "data": list(each.values)} for each in self.series],
-        }
+    def figures(self) -> str:
+        """Labels and series as JSON, for `static/charts.js`."""
+        series = [{"label": each.label, "colour": each.colour, "data": list(each.values)} for each in self.series]
+        return json.dumps({"form": self.form, "labels": list(self.labels), "series": series})
 
     @property
     def rows(self) -> list[tuple[str, list[int | float]]]:

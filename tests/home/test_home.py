@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Any
@@ -293,5 +294,5 @@ def test_a_chart_as_a_table_and_as_data() -> None:
     chart = Chart("x", "Things", "Three things.", "Day", day_labels(days), [Series("A", "s1", [0, 1, 2])])
     assert chart.labels == ["28 Feb", "1 Mar", "2"]
     assert [values for _, values in chart.rows] == [[0], [1], [2]]
-    assert chart.data["series"] == [{"label": "A", "colour": "s1", "data": [0, 1, 2]}]
+    assert json.loads(chart.figures)["series"] == [{"label": "A", "colour": "s1", "data": [0, 1, 2]}]
     assert not chart.is_empty

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -14,6 +13,7 @@ from django.utils.timezone import get_current_timezone_name, localdate
 from memadmin.audit.log.groups import EventGroup, group_of
 from memadmin.audit.pages.forms import AuditFilter
 from memadmin.audit.querysets import AuditEventQuerySet
+from memadmin.home.charts import Chart, Series
 
 DAYS = 30
 """Days shown without a filter of dates, and at most."""
@@ -68,20 +68,22 @@ class EventVolume:
         return rows
 
     @property
-    def chart(self) -> str:
-        """Labels and series for `charts.js`, as JSON."""
-        figures = {
-            "labels": [f"{day.day} {day:%b}" for day in self.days],
-            "series": [
-                {
-                    "label": str(group.label).capitalize(),
-                    "colour": f"ink-{COLOURS[group]}",
-                    "data": [self.counts[day, group] for day in self.days],
-                }
+    def chart(self) -> Chart:
+        return Chart(
+            "events-by-day",
+            "Events by day",
+            "Events by day and group. The numbers are in the table below.",
+            "Day",
+            [f"{day.day} {day:%b}" for day in self.days],
+            [
+                Series(
+                    str(group.label).capitalize(),
+                    f"ink-{COLOURS[group]}",
+                    [self.counts[day, group] for day in self.days],
+                )
                 for group in self.groups
             ],
-        }
-        return json.dumps(figures)
+        )
 
 
 def volume(filters: AuditFilter) -> EventVolume:
