@@ -210,3 +210,17 @@ def test_versions() -> None:
 )
 def test_schedules_in_words(cron: str, expected: str) -> None:
     assert components.schedule_in_words(cron) == expected
+
+
+def test_jobs_and_versions_that_cannot_be_read_hide_no_part(
+    administrator: Client, quick: list[CheckFinding], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails() -> None:
+        raise DatabaseError("permission denied")
+
+    monkeypatch.setattr(components, "scheduled_jobs", fails)
+    monkeypatch.setattr(components, "versions", fails)
+    page = administrator.get(SYSTEM)
+    assert page.status_code == 200
+    assert page.text.count("Unknown. The log of the web server says why.") == 2
+    assert all(part.title in page.text for part in components.parts())

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import django
 from django.conf import settings
@@ -33,6 +33,8 @@ from memadmin.web import job_queue
 from memadmin.web.health import reasons_not_to_serve
 from sessions_app import registry
 from sessions_app.models import SessionStore
+
+Line = TypeVar("Line")
 
 logger = logging.getLogger(__name__)
 
@@ -224,6 +226,25 @@ class ScheduledJob:
     last_at: datetime | None
     next_at: datetime
     failed: int
+
+
+def known_jobs() -> list[ScheduledJob]:
+    """The scheduled jobs; none if they cannot be read."""
+    return lines_of("scheduled jobs", scheduled_jobs)
+
+
+def known_versions() -> list[Fact]:
+    """The versions; none if they cannot be read."""
+    return lines_of("versions", versions)
+
+
+def lines_of(title: str, look: Callable[[], list[Line]]) -> list[Line]:
+    """Lines of a section, or none: one that fails must not hide the others."""
+    try:
+        return look()
+    except (Error, OSError) as problem:
+        logger.warning("The %s are unknown: %s", title, problem)
+        return []
 
 
 def scheduled_jobs() -> list[ScheduledJob]:

@@ -28,8 +28,8 @@ def system_page(request: OperatorRequest) -> HttpResponse:
         "is_due": not is_running and (result is None or result.is_stale),
         # Called by the whole page, not by the findings that refresh themselves.
         "parts": components.parts,
-        "jobs": components.scheduled_jobs,
-        "versions": components.versions,
+        "jobs": components.known_jobs,
+        "versions": components.known_versions,
     }
     return render_page_or_fragment(request, "system/system.html", context, fragment="findings")
 
