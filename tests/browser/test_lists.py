@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from sessions_app.models import SessionIdPattern, SessionRecord, SubjectKind
@@ -239,6 +239,27 @@ def test_sessions_are_labelled_without_javascript(
     page.get_by_role("button", name="Add label").click()
     expect(page.get_by_text("Label “urgent” added to 1 session.")).to_be_visible()
     context.close()
+
+
+def test_times_are_renewed_while_a_page_is_open(
+    three_sessions: list[SessionRecord],
+    browser: Browser,
+    browser_context_args: dict[str, Any],
+    context: BrowserContext,
+    sign_in: SignIn,
+) -> None:
+    sign_in("support")
+    # Of its own: a clock is installed in all pages of a context, also in those of later tests.
+    with browser.new_context(**browser_context_args, storage_state=context.storage_state()) as own:
+        page = own.new_page()
+        page.clock.install()
+        page.goto("/sessions/?q=&days=7")
+        seen = page.locator("tbody time[data-ago]").first
+        expect(seen).to_have_text("just now")
+        page.clock.fast_forward("05:10")
+        expect(seen).to_have_text("5 min ago")
+        page.clock.fast_forward("02:00:00")
+        expect(seen).to_have_text("2 h ago")
 
 
 def test_palette_opens_a_ticket_by_keyboard_and_by_mouse(
