@@ -24,7 +24,7 @@ from memories_app.pages import read_audit
 from memories_app.pages.view_models import memory_rows, shown_memories
 from memories_app.services.retiring import learned_from
 from sessions_app.extensions import (
-    Ask,
+    ItemLink,
     Mark,
     Marks,
     Panel,
@@ -141,7 +141,7 @@ def feedback_marks(user: User, record: SessionRecord, page: ItemPage, timeline: 
         for item_id, given in remarks.items()
     }
     asks = {
-        item_id: Ask(
+        item_id: ItemLink(
             "Feedback",
             f"{reverse('sessions:item', args=[record.pk, item_id])}#feedback",
             reverse("memories:feedback", args=[record.pk, item_id]),

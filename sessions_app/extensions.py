@@ -39,7 +39,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ItemLink:
     """A link at an item: to its page, or where scripts run to a fragment that is shown below the item."""
 
     words: str
@@ -53,13 +53,13 @@ class Marks:
 
     of_items: Mapping[str, Sequence[Mark]] = field(default_factory=dict)
     of_runs: Mapping[str, Sequence[Mark]] = field(default_factory=dict)
-    asks: Mapping[str, Ask] = field(default_factory=dict)
+    asks: Mapping[str, ItemLink] = field(default_factory=dict)
     below: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def joined(cls, several: Iterable[Marks]) -> Marks:
         of_items, of_runs = defaultdict[str, list[Mark]](list), defaultdict[str, list[Mark]](list)
-        asks, below = dict[str, Ask](), dict[str, str]()
+        asks, below = dict[str, ItemLink](), dict[str, str]()
         for marks in several:
             asks |= marks.asks
             below |= marks.below

@@ -58,7 +58,7 @@ class SubjectSearchForm(forms.Form):
 
 
 class SuggestForm(forms.Form):
-    """What was typed so far into a field for an id of a subject."""
+    """Beginning of a subject's id, as typed so far."""
 
     q = forms.CharField(max_length=512, required=False)
 

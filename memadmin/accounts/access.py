@@ -29,7 +29,7 @@ def person_for(operator: User, person_id: int) -> User:
 
 
 def has_still(person: User, permission: str) -> bool:
-    """Whether a person has a permission now: the user of a request remembers those that they had at its beginning."""
+    """Permission check with the rights of this moment: the user object of a request keeps those of its beginning."""
     return User.objects.get(pk=person.pk).has_perm(permission)
 
 

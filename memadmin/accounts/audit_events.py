@@ -129,7 +129,7 @@ PERSON_INVITED = declare(
 INVITATION_ACCEPTED = declare(
     "person.invitation_accepted",
     "A person set the password of their account with a link.",
-    sentence="{object} was opened with its link",
+    sentence="{actor} set the password of {object} with a link",
     object="auth.user",
 )
 INVITATION_REFUSED = declare(

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 
 class DayCount(models.Model):
-    """How many rows of one part of a series belong to one day. Numbers only: no ids and no names of people."""
+    """Number of rows of one part of a series on one day. Numbers only: no ids and no names of people."""
 
     id = models.BigAutoField(primary_key=True)
     # Such as "sessions"; see `memadmin.home.day_counts`.
@@ -32,7 +32,7 @@ class DayCount(models.Model):
 
 
 class CountedDay(models.Model):
-    """When a day of a series was counted last, so that a day without any row is not counted again and again."""
+    """Time at which a day of a series was counted last, so that a day without rows is not counted again and again."""
 
     id = models.BigAutoField(primary_key=True)
     series = models.CharField(max_length=40)

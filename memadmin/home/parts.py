@@ -56,7 +56,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class HomeParts:
-    """What one source adds to the page. `changes` are a few words each, counted from `yesterday()`: "31 proposed"."""
+    """Additions of one source to the page. `changes` are few words each, counted from `yesterday()`: "31 proposed"."""
 
     waiting: Sequence[Waiting] = ()
     changes: Sequence[str] = ()
@@ -136,8 +136,9 @@ def home_page(user: User) -> HomePage:
 
 
 def what_waits(user: User) -> tuple[list[Waiting], Sequence[str]]:
-    """What waits for this user, the most urgent first, and the titles of sources that failed. The queries are those of
-    the home page without its charts.
+    """Entries that wait for this user, the most urgent first, and the titles of sources that failed.
+
+    Costs the queries of the home page without its charts.
     """
     parts, failed = filled(user, [source for source in _sources if source.waits])
     return by_urgency(parts), failed
@@ -149,7 +150,7 @@ def by_urgency(parts: Sequence[HomeParts]) -> list[Waiting]:
 
 
 def filled(user: User, sources: Sequence[HomeSource]) -> tuple[list[HomeParts], list[str]]:
-    """What the sources give that are for this user, and the titles of those that failed."""
+    """Parts of the sources that are for this user, and the titles of those that failed."""
     roles = {name for name in user.groups.values_list("name", flat=True) if name in ROLES}
     parts, failed = list[HomeParts](), list[str]()
     for source in sources:

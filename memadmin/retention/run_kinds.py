@@ -43,7 +43,7 @@ class RetentionKind(RunKind):
         work.work(lease)
 
     def before_resume(self, run: Run, by: User) -> bool:
-        """Who approves changes of policies decides whether it is right that a run takes so much."""
+        """Questions of runs that would take far more than expected, for those who approve changes of policies."""
         if not by.has_perm("retention.approve_policy"):
             return False
         work.answer(run)

@@ -91,7 +91,7 @@ def options(request: OperatorRequest, text: str) -> list[Option]:
 
 
 def found_by(finder: Finder, request: OperatorRequest, text: str) -> list[Option]:
-    """What one finder finds; nothing if it fails, so that the others still show."""
+    """Options of one finder; none if it fails, so that those of the others are still shown."""
     try:
         return list(finder(request, text))
     except DatabaseError:
@@ -112,7 +112,7 @@ def actions(request: OperatorRequest, text: str) -> Iterable[Option]:
 
 
 def actions_for(user: User, subject_id: UUID, key: str) -> Iterable[Option]:
-    """What this person may begin for a subject."""
+    """Actions for a subject that this person may begin."""
     for action in allowed_actions(user):
         if action.is_for_subjects:
             address = f"{reverse(action.url_name)}?{urlencode({'subject': subject_id})}"

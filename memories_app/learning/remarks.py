@@ -44,7 +44,7 @@ class Remark:
 
     @property
     def source(self) -> str:
-        """Who gave it, or what sort of signal it is."""
+        """Name of the person who gave it, or the kind of the signal."""
         return self.given_by or {Signal.Kind.RATING: "rating", Signal.Kind.OUTCOME: "outcome"}.get(
             Signal.Kind(self.kind), "operator"
         )

@@ -37,7 +37,7 @@ TELLING_CHARACTERS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class EvidenceMessage:
     """A message: speaker, time if known, and masked text."""
 
     item_id: str
@@ -58,15 +58,15 @@ class Said:
 class Surroundings:
     """The quoted message, the messages before and after it, and the number of decrypted ones among them."""
 
-    quoted: Said | None
+    quoted: EvidenceMessage | None
     """None if the quote is a note about the message before it, or is not in the message any more."""
-    before: Said | None
-    after: Said | None
+    before: EvidenceMessage | None
+    after: EvidenceMessage | None
     marked: re.Pattern[str]
     decrypted_count: int = 0
 
     @property
-    def shown(self) -> list[Said]:
+    def shown(self) -> list[EvidenceMessage]:
         return [said for said in (self.before, self.quoted, self.after) if said]
 
 
@@ -107,16 +107,16 @@ def marked_in(quote: str) -> re.Pattern[str]:
     return re.compile("|".join(pattern_of(part).pattern for part in telling))
 
 
-def _messages(events: Iterator[Event]) -> Iterator[Said]:
+def _messages(events: Iterator[Event]) -> Iterator[EvidenceMessage]:
     """Messages of people and assistants with text, in the order of the events."""
     for event in events:
         if isinstance(event, Message) and event.role in ("user", "assistant"):
             text = "\n".join(block.full for block in event.body if isinstance(block, TextBlock)).strip()
             if text:
-                yield Said(event.item.id, event.title, event.item.written_at, write_out_invisible(text))
+                yield EvidenceMessage(event.item.id, event.title, event.item.written_at, write_out_invisible(text))
 
 
-def _around(said: Said, pattern: re.Pattern[str]) -> Said | None:
+def _around(said: EvidenceMessage, pattern: re.Pattern[str]) -> EvidenceMessage | None:
     """The message, or of a long one the part around the quote; None if the quote is not in it."""
     found = pattern.search(said.text)
     if found is None:

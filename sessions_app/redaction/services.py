@@ -61,7 +61,7 @@ class RedactionRequest:
     takes_compactions: bool = False
     by: User | None
     preview: RedactionPreview | None = None
-    """What the requester was shown: nothing else is redacted. None for a command, which redacts all of the text."""
+    """Preview of the requester: nothing else is redacted. None for a command, which redacts the text everywhere."""
     typed: str = ""
     """The confirmation of a large redaction, see `confirmation`."""
 

@@ -55,5 +55,5 @@ class ShownItems:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ShownItems:
-        """What `as_json` returned; of an empty value nothing was shown."""
+        """A preview from the result of `as_json`; of an empty value, one that showed nothing."""
         return cls(value.get("sessions", {}), value.get("unseen", []), value.get("rest", False))

@@ -55,7 +55,7 @@ class Discovery:
     fingerprint: str = ""
     """Fingerprint of the store, taken before it was looked through."""
     began_at: str = ""
-    """When looking through it began. What was written since the last time was written after that of the last time."""
+    """Beginning of this discovery. What is new in it was written after the beginning of the one before."""
     zone_check: ZoneCheck | None = None
     """Result of the last comparison of times in the writers' zone with those of discovery; None without any."""
     asked_up_to: str = ""

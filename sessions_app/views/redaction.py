@@ -72,8 +72,8 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Looked:
-    """What a preview showed, as the page sends it back, signed."""
+class SeenPreview:
+    """Signed digest of a preview, which the form of the page sends back."""
 
     form: str
     digest: str
@@ -85,7 +85,7 @@ class Looked:
     """Beginnings of the marks of the items on the page."""
 
     @classmethod
-    def at(cls, preview: RedactionPreview, form_mark: str) -> Looked:
+    def at(cls, preview: RedactionPreview, form_mark: str) -> SeenPreview:
         marks = list(dict.fromkeys(each.mark for each in preview.contexts))
         shown = preview.shown.digest
         return cls(form_mark, shown, preview.places, preview.items, preview.searched, preview.is_cut_short, marks)
@@ -94,7 +94,7 @@ class Looked:
         return signing.dumps(vars(self), salt="sessions_app.views.redaction", compress=True)
 
     @classmethod
-    def from_signed(cls, text: str) -> Looked | None:
+    def from_signed(cls, text: str) -> SeenPreview | None:
         """None for a text that is no signed preview."""
         try:
             return cls(**signing.loads(text, salt="sessions_app.views.redaction"))
@@ -154,27 +154,27 @@ def redact(request: OperatorRequest, target: Target) -> HttpResponse:
     if not form.is_valid():
         return render(request, "sessions/redact.html", context, status=422)
     takes, status = form.cleaned_data["takes_compactions"], 200
-    looked = Looked.from_signed(request.POST.get("looked", "")) if "redact" in request.POST else None
-    if looked is None:
+    seen = SeenPreview.from_signed(request.POST.get("looked", "")) if "redact" in request.POST else None
+    if seen is None:
         preview = target.search(request, form)
     else:
         # As far as the person looked, however long that takes now.
-        most = looked.searched if looked.is_cut_short else None
+        most = seen.searched if seen.is_cut_short else None
         preview = target.search(request, form, seconds=None, most=most)
-        if looked.form == target.form_mark(form) and looked.digest == preview.shown.digest:
+        if seen.form == target.form_mark(form) and seen.digest == preview.shown.digest:
             try:
                 return redirect(target.ask(form.request_by(request.user, preview)))
             except services.ConfirmationMismatch as problem:
                 form.add_error("typed", str(problem))
                 status = 422
         else:
-            context["changed_form"] = looked.form != target.form_mark(form)
-            context["before"] = looked
+            context["changed_form"] = seen.form != target.form_mark(form)
+            context["before"] = seen
     show_preview(request, preview, subject=target.subject, record=target.record if target.item_id else None)
     context |= {
         "preview": preview,
-        "token": Looked.at(preview, target.form_mark(form)).signed(),
-        "has_changed": "before" in context or ("redact" in request.POST and looked is None),
+        "token": SeenPreview.at(preview, target.form_mark(form)).signed(),
+        "has_changed": "before" in context or ("redact" in request.POST and seen is None),
         "size": preview.size(takes_compactions=takes),
         "confirmation": services.confirmation(preview.size(takes_compactions=takes)),
         "must_be_typed": services.must_be_typed(preview, takes_compactions=takes),
@@ -231,7 +231,7 @@ def redaction_page(
 
 
 def preview_of(request: OperatorRequest, asked: Redaction) -> RedactionPreview:
-    """What the requester was shown, as far as it is unchanged, for the person who approves it."""
+    """Places of the requester's preview that are unchanged, for the person who approves them."""
     try:
         preview = find_places(
             services.sessions_of(asked).newest_first().with_names().iterator(chunk_size=100),

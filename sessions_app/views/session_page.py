@@ -29,7 +29,7 @@ NEWS_COUNTED = 50
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class NewItems:
     """Items written since a page was opened: their number, and the id of the first one."""
 
     count: int
@@ -88,7 +88,7 @@ def window_context(
         "page": page,
         "newest": newest_text,
         "seen": Cursor("after", seen).sign(record) if seen else "",
-        "news": News(len(unseen), unseen[0]) if unseen else None,
+        "news": NewItems(len(unseen), unseen[0]) if unseen else None,
         "news_url": f"{reverse('sessions:news', args=[record.pk])}?{news_query}" if newest and page.has_later else "",
         "opens_at_end": window.opens_at_end,
         "page_cursor": Cursor("at", first).sign(record) if first else "",

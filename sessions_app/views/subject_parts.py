@@ -52,7 +52,7 @@ def reads_since() -> datetime:
 
 
 def line_of_time(user: User, subject: Subject, sessions: Sequence[ListedSession]) -> list[SubjectMoment]:
-    """What happened to the subject's data, newest first: the listed sessions, and what this user may see of memories,
+    """Moments of the subject's data, newest first: the listed sessions, and what this user may see of memories,
     requests and reads. No content. Costs the queries of the upper apps, and three for the reads.
     """
     moments = [*moments_of(sessions)]

@@ -17,7 +17,7 @@ from sessions_app.stores.base import StoreUnavailable
 from sessions_app.views import read_audit
 from sessions_app.views.find import search_shown
 from sessions_app.views.refusals import store_away
-from sessions_app.views.session_page import NEWS_COUNTED, News, around_timeline, open_session, window_context
+from sessions_app.views.session_page import NEWS_COUNTED, NewItems, around_timeline, open_session, window_context
 from sessions_app.views.window import Cursor, Window, choose_window, fingerprint, form_asked_for, is_whole
 
 LIVE_ITEMS = 300
@@ -111,6 +111,6 @@ def news(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         return HttpResponse(status=204)
     if not written:
         return HttpResponse(status=204)
-    context = {"record": record, "news": News(len(written), written[0])}
+    context = {"record": record, "news": NewItems(len(written), written[0])}
     status = STOP_POLLING if len(written) > NEWS_COUNTED else 200
     return render(request, "sessions/_timeline_news.html#link", context, status=status)

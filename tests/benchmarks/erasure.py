@@ -223,13 +223,13 @@ def scan_over_read(key: str) -> float:
     from django.db import connection, transaction
 
     from memadmin.erasure.scan import tables
-    from memadmin.erasure.scan.people import People, Wanted
+    from memadmin.erasure.scan.people import People, ScannedPerson
     from memadmin.erasure.scan.progress import Progress
 
     (table,) = [each for each in tables.tables() if each.name == "agent_messages"]
     texts = [f"no-{key}-48213", f"no.{key}@example.org", f"No Body Called {key.title()}"]
     began = time.perf_counter()
-    tables.TableScan(table, People([Wanted(1, texts=texts)]), Progress()).work("items")
+    tables.TableScan(table, People([ScannedPerson(1, texts=texts)]), Progress()).work("items")
     scan = time.perf_counter() - began
     began = time.perf_counter()
     with transaction.atomic(), connection.cursor() as cursor:

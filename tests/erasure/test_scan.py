@@ -18,7 +18,7 @@ from psycopg.errors import QueryCanceled
 from memadmin.audit.models import AuditEvent
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.scan import files, progress, tables
-from memadmin.erasure.scan.people import People, Wanted
+from memadmin.erasure.scan.people import People, ScannedPerson
 from memadmin.runs import engine
 from memadmin.runs.models import Run
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject
@@ -73,7 +73,7 @@ def a_day_later(request: SubjectRequest) -> SubjectRequest:
 
 def people(*texts: str) -> People:
     """One for each text, with the cases 1, 2 …"""
-    return People(Wanted(case, texts=[text]) for case, text in enumerate(texts, 1))
+    return People(ScannedPerson(case, texts=[text]) for case, text in enumerate(texts, 1))
 
 
 def scan_texts(*texts: str) -> progress.Progress:

@@ -150,7 +150,7 @@ class NewPersonForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in it
 
 
 def ways_in() -> list[tuple[str, str]]:
-    """How a new person gets in, the best way first."""
+    """Values and labels of the ways to sign in for the first time, the preferred one first."""
     return [
         *(
             [("company", f"Signs in with {settings.OIDC_NAME}, without a password here")]
@@ -163,7 +163,7 @@ def ways_in() -> list[tuple[str, str]]:
 
 
 class AccountReasonForm(forms.Form):
-    """Why an account is changed."""
+    """Reason of a change to an account."""
 
     reason = forms.ChoiceField(
         choices=[("", "Choose a reason"), *audit.EditReason.choices],

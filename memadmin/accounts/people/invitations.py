@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 LINK_LIFETIME = timedelta(days=3)
 KEPT_FOR = timedelta(days=30)
-"""How long an expired or used link is kept, so that a later use of it can be told apart from an unknown one."""
+"""Time after which the row of an ended link is deleted; until then a use of the link is recorded with its reason."""
 
 SIGNER = Signer(salt="memadmin.accounts.people.invitations", sep=".")
 """The separator is none of the characters of a token, and needs no escape in an address."""

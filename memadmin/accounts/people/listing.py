@@ -1,4 +1,4 @@
-"""What the pages show about accounts: state, second factors, open sessions, and what each role may do."""
+"""View models of accounts: state, second factors, open sessions, and the permissions of each role."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ AREAS = {
 
 
 def role_table() -> list[RightsGroup]:
-    """What each role may do, by area: the permissions of `roles.py`, and which roles of this database have them.
+    """Permissions of `roles.py` by area, and the roles of this database that have them.
 
     One query.
     """

@@ -1,4 +1,4 @@
-"""What administrators do with accounts: add, invite, give and take roles, switch off and on, reset a second factor.
+"""Actions of administrators on accounts: add, invite, give and take roles, switch off and on, reset a second factor.
 
 Rights that need a second person are requested through `role_requests`, here as in Django admin.
 """

@@ -196,7 +196,7 @@ def person_page(
 
 
 def new_rights(role: Group | None, held: list[str]) -> list[str]:
-    """What a role would add to the roles that somebody holds, in words. One query."""
+    """Permissions that a role would add to those of a person, in words. One query."""
     if role is None:
         return []
     had = {permission for name in held for permission in ROLES.get(name, ())}

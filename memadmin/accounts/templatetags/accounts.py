@@ -52,7 +52,7 @@ MOBILE = {"iPhone", "iPad", "Android"}
 
 @register.filter
 def browser(user_agent: str) -> BrowserWords:
-    """What a browser calls itself, as "Firefox on Android"; unknown ones as they are."""
+    """Browser and system of a user agent, such as "Firefox on Android"; an unknown one unchanged."""
     program = next((words for part, words in PROGRAMS if part in user_agent), "")
     system = next((words for part, words in SYSTEMS if part in user_agent), "")
     words = " on ".join(filter(None, [program, system])) or user_agent or "unknown browser"

@@ -27,7 +27,7 @@ class EventType:
     name: str
     meaning: str
     sentence: str = ""
-    """What an event of the type says in the list, with slots (`sentences`); its meaning if empty."""
+    """Sentence of an event in the list, with slots (`sentences`); the meaning is shown if it is empty."""
     object: str = ""
     counters: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()

@@ -35,7 +35,7 @@ OFFERED = {
     CHANGES: "all changes and decisions",
     OUTSIDE: "changed outside the console",
 }
-"""What the filter offers: groups of event types. A single type, or all of a noun, is chosen by address."""
+"""Choices of the filter: groups of event types. A single type, or all of a noun, is chosen by address."""
 
 GROUPS = {**OFFERED, READS: "all reads"}
 WITH_PROGRAMS, WITHOUT_PROGRAMS = "with", "without"

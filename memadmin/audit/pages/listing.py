@@ -91,7 +91,7 @@ class ListedEvent:
 
     @property
     def sentence(self) -> Sentence:
-        """Who did what to what; of a type that is no longer declared its name."""
+        """Sentence of the event; of a type that is no longer declared its name."""
         return sentences.filled(self.template, self.values)
 
     @property
@@ -121,7 +121,7 @@ class ListedEvent:
 
     @property
     def notes(self) -> list[str]:
-        """What the sentence leaves out: actor, object, subject, counters; and the number of further records."""
+        """Names and counts without a slot in the sentence, and the number of further records."""
         slots = sentences.slots_of(self.template)
         notes = [] if "actor" in slots else [f"by {self.who.words}"]
         if self.object and "object" not in slots:

@@ -78,7 +78,7 @@ class SubjectRead:
 
     @property
     def meaning(self) -> str:
-        """What was read, as a sentence."""
+        """Meaning of the event's type, as a sentence."""
         declared = types.known(self.event.type)
         return declared.meaning.replace("`", "") if declared else self.event.type
 

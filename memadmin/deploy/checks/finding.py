@@ -14,7 +14,7 @@ class CheckFinding:
     """An error breaks a promise of the deployment; a warning is a risk that an operator should have accepted."""
     check: str
     hint: str
-    """What is wrong, and what to do, in sentences."""
+    """Problem and remedy, in sentences."""
 
     @property
     def title(self) -> str:

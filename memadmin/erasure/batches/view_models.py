@@ -157,7 +157,7 @@ class BatchView(ProgressView):
 
     @property
     def scan_so_far(self) -> str:
-        """How far the scan for its cases is; empty while there is none."""
+        """Progress of the scan for its cases; empty while there is none."""
         run = self.batch.run
         if run is None or KEY not in run.cursor:
             return ""

@@ -45,7 +45,7 @@ def work(lease: Lease) -> None:
     if not batch.is_started:
         start(lease, batch)
     children = Run.objects.filter(subject_request__batch_lines__batch=batch)
-    hand_over = HandOver(lease, batch)
+    hand_over = PauseCheck(lease, batch)
     while True:
         hand_over()
         # Also those of a process that was killed. One that has waited comes last: thousands that ask again and again
@@ -80,7 +80,7 @@ def start(lease: Lease, batch: RequestBatch) -> None:
     batch.refresh_from_db()
 
 
-class HandOver:
+class PauseCheck:
     """Called between cases: sees a pause, keeps the lease, and ends here when the slice is over."""
 
     def __init__(self, lease: Lease, batch: RequestBatch) -> None:

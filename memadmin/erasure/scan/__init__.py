@@ -22,7 +22,7 @@ from memadmin.erasure.exceptions import Left, OutOfReach
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.preview import out_of_reach_row, replace_out_of_reach
 from memadmin.erasure.scan import files, sessions, tables
-from memadmin.erasure.scan.people import People, Wanted
+from memadmin.erasure.scan.people import People, ScannedPerson
 from memadmin.erasure.scan.progress import KEY, RunProgress
 from memadmin.erasure.scan.vacuum import touched_tables, vacuum_touched
 from memadmin.erasure.scope import SubjectScope
@@ -163,12 +163,12 @@ def people_of(requests: Sequence[SubjectRequest]) -> People:
     for each in requests:
         with suppress(locators.LocatorsUnreadable):
             texts, keys = locators.unseal(each.locators), locators.unseal_keys(each.locators)
-            people.append(Wanted(each.pk, groups[each.subject_id], texts, keys, left_out.get(each.pk, ())))
+            people.append(ScannedPerson(each.pk, groups[each.subject_id], texts, keys, left_out.get(each.pk, ())))
     return People(people)
 
 
 def results_of(progress: RunProgress, people: People, touched: Mapping[int, set[str]]) -> dict[int, dict[str, Any]]:
-    """What a search has read and found for each case: counts and names of places, never the texts."""
+    """Progress and findings of a search for each case: counts and names of places, never the texts."""
     found, at, skipped = progress.found_by_case(), utc(now()), set(progress.state["not_vacuumed"])
     return {
         person.case: {

@@ -17,7 +17,7 @@ NOBODY: Cases = frozenset()
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ScannedPerson:
     """The person of a case. `left_out` are names of stores without which somebody decided to end."""
 
     case: int
@@ -30,7 +30,7 @@ class Wanted:
 class People:
     """Answers whose a subject, an id or a text is. The answers are cases: two people can be known by one number."""
 
-    def __init__(self, people: Iterable[Wanted]) -> None:
+    def __init__(self, people: Iterable[ScannedPerson]) -> None:
         self._people = {person.case: person for person in people}
         self.cases: Cases = frozenset(self._people)
         self.subjects = by_what_they_have((each.case, each.group) for each in self)
@@ -38,7 +38,7 @@ class People:
         self._texts = by_what_they_have((each.case, map(composed, each.texts)) for each in self)
         self.finder = Finder(self._texts)
 
-    def __iter__(self) -> Iterator[Wanted]:
+    def __iter__(self) -> Iterator[ScannedPerson]:
         return iter(self._people.values())
 
     def named_in(self, text: str) -> Cases:

@@ -113,7 +113,7 @@ class Progress:
             self.state["hidden"].append(place)
 
     def saved(self) -> dict[str, Any]:
-        """What a later process goes on with."""
+        """State from which a later process continues."""
         return {**self.state, "found": rows_of(self._counts)}
 
 

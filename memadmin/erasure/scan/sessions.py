@@ -22,7 +22,7 @@ from memadmin.audit.models import AuditDetail
 from memadmin.erasure import audit_events
 from memadmin.erasure.exceptions import Left
 from memadmin.erasure.models import ErasureStep, SubjectRequest
-from memadmin.erasure.scan.people import NOBODY, Cases, People, Wanted
+from memadmin.erasure.scan.people import NOBODY, Cases, People, ScannedPerson
 from memadmin.erasure.scan.progress import Progress
 from memadmin.erasure.scan.tables import OwnSessions
 from memadmin.erasure.scope import SubjectScope
@@ -205,7 +205,7 @@ def erase_strays(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> 
     """Erases sessions that are the person's and that no record leads to, as `Sessions` erases the others; returns the
     stores that do not respond, with their problems. Raises what the lease raises.
     """
-    people = People([Wanted(request.pk, scope.group, keys=scope.keys)])
+    people = People([ScannedPerson(request.pk, scope.group, keys=scope.keys)])
     away: dict[str, StoreUnavailable] = {}
     for store in SessionStore.objects.exclude(name__in=left_out_of([request])[request.pk]).order_by("name"):
         backend, owners = backend_for(store), Owners(people, store)

@@ -36,7 +36,7 @@ LONG_TEXT = 8_192
 """Bytes of a row's texts from which the row is read by itself: together they could need too much memory."""
 
 OwnSessions = Callable[[Sequence[str]], dict[str, Cases]]
-"""Whose own sessions the ids in an agents' table are: their steps count these."""
+"""Cases by the ids of their subjects' own sessions in an agents' table, which their steps count."""
 
 Hit = tuple[str, Cases]
 """Name of the column of a text, and those who are named in it."""

@@ -32,7 +32,7 @@ MOST_READ = 25
 
 @dataclass
 class ItemFigures:
-    """What the oldest sessions at each place have of a rule about items. No content."""
+    """Figures about items of the oldest sessions at each place. No content."""
 
     kept: Counter[int] = field(default_factory=Counter)
     taken: Counter[int] = field(default_factory=Counter)

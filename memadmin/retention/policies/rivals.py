@@ -50,7 +50,7 @@ def may_meet(one: Rule, other: Rule) -> bool:
 
 
 def outcome(draft: Rule, other: Rule) -> Rival:
-    """What happens where both are about a row."""
+    """Outcome for a row in the scope of both."""
     if not other.decides:
         return Rival(other, f"Its legal minimum of {other.minimum} counts: nothing goes before.", wins=True)
     also = f" Its legal minimum of {other.minimum} counts in any case." if other.minimum else ""

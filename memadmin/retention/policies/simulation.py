@@ -64,7 +64,7 @@ class Simulation:
 
     @property
     def aged_unit(self) -> str:
-        """What the histogram counts."""
+        """Noun of the rows in the histogram."""
         return "items" if self.rule.target == "items" else self.unit
 
     @property

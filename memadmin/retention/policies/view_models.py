@@ -1,4 +1,4 @@
-"""What the pages of policies show: policies by strength, versions, and the counts that versions keep."""
+"""View models of policies: by strength, with their versions, and the counts that versions keep."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def stored_preview(version: PolicyVersion) -> StoredPreview | None:
 
 
 def facts(rule: Rule) -> list[tuple[str, str]]:
-    """What a rule says, as labels and values of a policy's page."""
+    """Labels and values of a rule for the page of its policy."""
     target = target_named(rule.target)
     shown = {"target": target.title, "clock": target.clocks.get(rule.clock, rule.clock)}
     said = [(LABELS[name], shown.get(name, value)) for name, value in lines(rule).items()]

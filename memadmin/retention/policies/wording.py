@@ -1,4 +1,4 @@
-"""What policies say, in the words of their pages."""
+"""Words for policies, as their pages show them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PHRASES = {
 
 
 def scope_words(rule: Rule) -> str:
-    """What a rule is about: "sessions in support-main, labelled “dispute”"."""
+    """Target and scope of a rule in words: "sessions in support-main, labelled “dispute”"."""
     target = target_named(rule.target)
     words = []
     for name in SCOPE:
@@ -40,7 +40,7 @@ def clock_words(rule: Rule) -> str:
 
 
 def length_words(rule: Rule) -> str:
-    """What happens when: "30 days", "redact after 30 days", "kept"."""
+    """Action and length in words: "30 days", "redact after 30 days", "kept"."""
     if rule.action == Action.KEEP or rule.length is None:
         return "kept"
     verb = {Action.DELETE: "", Action.REVALIDATE: "re-validate after "}.get(rule.action, f"{rule.action.label} after ")

@@ -18,7 +18,7 @@ from memories_app.models import Distillation, Evidence, Memory, Recall, Signal
 from sessions_app.models import Redaction, SessionFinding, SessionRecord
 
 NOTES: tuple[Any, ...] = (Signal, Distillation, SessionFinding, GrantedSession)
-"""What is noted about sessions, and goes with them."""
+"""Notes about sessions, which are deleted with them."""
 
 HANGING: tuple[Any, ...] = (Evidence, Recall, Redaction, LegalHold, *NOTES)
 """Models whose rows name a session by the id of its record."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class SweepChunk:
-    """What one chunk of a sweep did. 0 `passed` means that nothing is left to do at this place."""
+    """Result of one chunk of a sweep. 0 `passed` means that nothing is left to do at this place."""
 
     passed: int = 0
     """Rows that the chunk is done with, however."""

@@ -32,7 +32,7 @@ class NoTime(Exception):
 
 
 class ItemExpiry:
-    """What one rule takes of one session at an instant. The session is read only if its first item is due."""
+    """Items of one session that are due under one rule. The session is read only if its first item is due."""
 
     def __init__(self, store: SessionStore, record: SessionRecord, rule: Rule, rules: Sequence[Rule], at: datetime):
         self.store, self.record, self.rule, self.at = store, record, rule, at

@@ -1,4 +1,4 @@
-"""What the targets of sessions and of items have in common: their rows are records of sessions, at stores."""
+"""Common parts of the targets of sessions and of items: their rows are records of sessions, at stores."""
 
 from __future__ import annotations
 

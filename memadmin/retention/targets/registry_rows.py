@@ -22,12 +22,12 @@ class StillActive(Exception):
     """An agent wrote to the session, or an operator changed it, after it was selected. Nothing was changed."""
 
 
-class Gone(Exception):
+class SessionGone(Exception):
     """Another run or an erasure has taken the session meanwhile. Nothing was changed."""
 
 
 def refuse_changed(record: SessionRecord) -> None:
-    """Raises StillActive if its row changed since it was read, and Gone if it is not there any more.
+    """Raises StillActive if its row changed since it was read, and SessionGone if it is not there any more.
 
     The row is locked by the deletion. Of one that was gone it made a new row, which goes with the transaction.
     """
@@ -49,6 +49,6 @@ def compare(records: Sequence[SessionRecord], statement: str) -> None:
         now: dict[Any, tuple[Any, ...]] = {key: tuple(values) for key, *values in cursor.fetchall()}
     for record in records:
         if record.pk not in now:
-            raise Gone
+            raise SessionGone
         if now[record.pk] != tuple(getattr(record, name) for name in WATCHED):
             raise StillActive

@@ -38,7 +38,7 @@ from memadmin.retention.targets.records import (
     refuse_unseen_activity,
     store_named,
 )
-from memadmin.retention.targets.registry_rows import Gone, StillActive, delete_unchanged, refuse_changed
+from memadmin.retention.targets.registry_rows import SessionGone, StillActive, delete_unchanged, refuse_changed
 from memadmin.retention.targets.unfinished import (
     let_go_on,
     lock_unfinished,
@@ -170,7 +170,7 @@ class SessionTarget(RecordTarget):
                 let_go_on(record)
             except StillActive:
                 chunk.left[KeptReason.ACTIVE] += 1
-            except Gone:
+            except SessionGone:
                 pass
             except (SessionBusy, SessionUnreadable) as problem:
                 chunk.left[KeptReason.BUSY if isinstance(problem, SessionBusy) else KeptReason.UNREADABLE] += 1
@@ -227,7 +227,7 @@ def delete_whole_sessions(backend: Backend, batch: Sequence[SessionRecord], chun
             items = backend.delete_whole(
                 list(records), at_most=at_most, close=partial(delete_from_registry, records, tables)
             )
-    except (DeletionRefused, StillActive, Gone, SessionBusy):
+    except (DeletionRefused, StillActive, SessionGone, SessionBusy):
         return False
     chunk.tables.update(tables)
     chunk.taken, chunk.items = len(items), sum(items.values())
@@ -247,7 +247,10 @@ def delete_from_registry(records: dict[str, SessionRecord], tables: Counter[str]
 def delete_session_part(
     backend: Backend, record: SessionRecord, chunk: SweepChunk, rule: Rule, *, at_most: int
 ) -> bool:
-    """Deletes items of one session; true if it is gone. Raises DeletionRefused, StillActive, Gone, StoreUnavailable."""
+    """Deletes items of one session; true if it is gone.
+
+    Raises DeletionRefused, StillActive, SessionGone and StoreUnavailable.
+    """
     is_begun, is_here = record.erased_at is not None, has_triggers(record.store)
     tables: Counter[str] = Counter()
     with refusals_explained(), transaction.atomic():

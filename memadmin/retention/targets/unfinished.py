@@ -6,7 +6,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from memadmin.retention.models import UnfinishedExpiry
 from memadmin.retention.policies.rules import Rule
-from memadmin.retention.targets.registry_rows import Gone
+from memadmin.retention.targets.registry_rows import SessionGone
 from sessions_app.models import SessionRecord, Subject
 from sessions_app.stores import backend_for
 
@@ -28,12 +28,12 @@ def fenced_by_expiry() -> QuerySet[SessionRecord]:
 
 
 def lock_unfinished(record: SessionRecord) -> None:
-    """Keeps an erasure from taking the session over before the transaction ends. Raises Gone if one did.
+    """Keeps an erasure from taking the session over before the transaction ends. Raises SessionGone if one did.
 
     Not the lock that writers wait for: agents lock in another order.
     """
     if not fenced_by_expiry().select_for_update(no_key=True, of=("self",)).filter(pk=record.pk).exists():
-        raise Gone
+        raise SessionGone
 
 
 def note_unfinished(record: SessionRecord, rule: Rule) -> None:

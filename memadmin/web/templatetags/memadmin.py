@@ -65,7 +65,7 @@ def ago(instant: datetime | None) -> SafeString | str:
     """
     if not isinstance(instant, datetime):
         return "\N{EN DASH}"
-    return time_element(instant, distance(timezone.localtime(instant), timezone.localtime()), " data-ago")
+    return time_element(instant, distance(timezone.localtime(instant), timezone.localtime()), is_renewed=True)
 
 
 @register.filter
@@ -110,13 +110,13 @@ def zone(instant: datetime) -> str:
     return timezone.localtime(instant).strftime("%Z")
 
 
-def time_element(instant: datetime, shown: str, attributes: str = "") -> SafeString:
+def time_element(instant: datetime, shown: str, *, is_renewed: bool = False) -> SafeString:
     instant = instant.astimezone(UTC)
     return format_html(
         '<time datetime="{}" title="{}"{}>{}</time>',
         f"{instant:%Y-%m-%dT%H:%M:%SZ}",
         f"{instant.day} {instant:%b %Y, %H:%M:%S} UTC",
-        mark_safe(attributes),
+        " data-ago" if is_renewed else "",
         shown,
     )
 
