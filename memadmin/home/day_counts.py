@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
-from django.db import transaction
-from django.db.models import F
+from django.db import connection, transaction
 from django.utils.timezone import now
 
 from memadmin.home.models import CountedDay, DayCount
@@ -105,16 +104,22 @@ def save_day(series: str, day: date, counts: Mapping[str, int], at: datetime, *,
     CountedDay.objects.update_or_create(series=series, day=day, defaults={"counted_at": at})
 
 
+# In the order of days, so that two of them cannot wait for each other. Django's upsert replaces values, and cannot add.
+ADD = """
+INSERT INTO home_daycount (series, part, day, count)
+SELECT %s, %s, added.day, added.count FROM unnest(%s::date[], %s::bigint[]) AS added (day, count) ORDER BY added.day
+ON CONFLICT (series, day, part) DO UPDATE SET count = home_daycount.count + EXCLUDED.count
+"""
+
+
 def add_to_days(series: str, part: str, counts: Mapping[date, int]) -> None:
     """Adds to the counts of days, in the caller's transaction: for rows that somebody reads anyway, and that no index
-    could count. One query for each day, in the order of days.
+    could count. One query.
     """
     oldest = now().date() - KEPT
-    for day, count in sorted(counts.items()):
-        if day >= oldest and not DayCount.objects.filter(series=series, day=day, part=part).update(
-            count=F("count") + count
-        ):
-            DayCount.objects.create(series=series, day=day, part=part, count=count)
+    kept = {day: count for day, count in counts.items() if day >= oldest}
+    with connection.cursor() as cursor:
+        cursor.execute(ADD, [series, part, list(kept), list(kept.values())])
 
 
 @dataclass(frozen=True, slots=True)

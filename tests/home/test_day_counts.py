@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, transaction
 from django.db.models import Model
 from django.test.utils import CaptureQueriesContext
 from django.utils.timezone import now
@@ -22,6 +22,7 @@ from memories_app.review.counting_days import APPROVED, DECISIONS, PROPOSALS, RE
 from sessions_app.models import SessionRecord
 from sessions_app.services.counting_days import SESSIONS
 from tests.builders import make_session, make_store, make_subject
+from tests.meanwhile import somebody_else, wait_until_blocked
 from tests.memories.builders import approved, proposed
 
 pytestmark = pytest.mark.django_db
@@ -217,3 +218,15 @@ def test_events_by_kind_are_all_those_of_the_log() -> None:
     }
     assert sum(counts.values()) == events.count()
     assert EVENTS in day_counts._series
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_inspections_add_to_a_new_day_at_the_same_time() -> None:
+    today = now().date()
+    with somebody_else() as beside:
+        with transaction.atomic():
+            add_to_days("x", "1", {today: 2})
+            other = beside(lambda: add_to_days("x", "1", {today: 3}))
+            wait_until_blocked(other)
+        other.result()
+    assert DayCount.objects.get(series="x", part="1").count == 5
