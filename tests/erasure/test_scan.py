@@ -386,6 +386,8 @@ def test_what_may_not_be_read_is_said(db: None) -> None:
     run_sql(f"INSERT INTO half_open VALUES (1, '{EMAIL}', '{EMAIL}')")
     run_sql("CREATE ROLE memadmin_scan_test")
     run_sql("GRANT SELECT ON ALL TABLES IN SCHEMA public TO memadmin_scan_test")
+    # Row policies call functions, which another test may have taken from PUBLIC.
+    run_sql("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO memadmin_scan_test")
     run_sql("REVOKE ALL ON half_open FROM memadmin_scan_test")
     run_sql("GRANT SELECT (id, open_text) ON half_open TO memadmin_scan_test")
     run_sql("SET ROLE memadmin_scan_test")

@@ -274,7 +274,7 @@ class TestForm:
         old_session("old", 40)
         page = text(first.post(NEW, values()))
         assert '<canvas data-chart="age-histogram"' in page
-        assert '<script id="age-histogram" type="application/json">' in page
+        assert 'data-figures="{' in page
         assert "From days" in page
         assert "<script>" not in page
 
