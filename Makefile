@@ -10,7 +10,7 @@ BUILD_DOCS = NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict --cle
 # Without this, each program that the suite and the demo start compiles all sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check docs bench lock look clean
+.PHONY: demo test check docs bench lock look release clean
 
 demo:
 	@tools/venv.sh requirements.txt
@@ -63,6 +63,11 @@ look:
 	@tools/venv.sh requirements-dev.txt
 	@tools/install-browser.sh
 	$(PYTEST) tests/browser --look test-results/look $(ARGS)
+
+# What is published of a version, in dist/; see CONTRIBUTING.md.
+release:
+	@tools/venv.sh requirements-dev.txt
+	$(PYTHON) tools/release.py $(ARGS)
 
 # Keeps the versions that are there; `make lock ARGS=--upgrade` takes the newest that pyproject.toml allows.
 lock: COMPILE = .venv/bin/uv --no-config pip compile --quiet --universal --python-version 3.11 --generate-hashes \

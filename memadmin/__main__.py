@@ -12,9 +12,12 @@ def main() -> None:
     from django.core.management import execute_from_command_line
     from django.db import OperationalError
 
+    import memadmin
     from memadmin.audit.log import actors
 
     name = sys.argv[1] if len(sys.argv) > 1 else "help"
+    if name == "--version":  # Django would name its own
+        return print(memadmin.__version__)
     try:
         # `migrate` may run before the log exists; its actor is the database role.
         with actors.acting(None if name == "migrate" else actors.Actor("command", name)):

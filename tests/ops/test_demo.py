@@ -13,11 +13,9 @@ import socket
 import subprocess
 import sys
 import time
-import venv
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import distribution
 from io import StringIO
 from pathlib import Path, PurePosixPath
 
@@ -27,12 +25,12 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
-from packaging.requirements import Requirement
 
 from memadmin.demo import agents, preparing, running
 from memadmin.deploy.roles import Roles
 from memadmin.embedded.server import server_for
 from tests.ops.demos import PASSWORD, Demo, sign_in
+from tests.ops.environments import linked_environment
 from tests.people import person
 from tests.ports import free_port
 from tests.processes import called, kill, still_running
@@ -67,27 +65,11 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     The packages are links to those that are installed here, for a test downloads nothing.
     """
     folder = tmp_path_factory.mktemp("clean")
-    venv.create(folder)
-    (site,) = folder.glob("lib/python*/site-packages")
-    for requirement in locked_requirements():
-        package = distribution(requirement.name)
-        for name in {PurePosixPath(file).parts[0] for file in package.files or ()} - {"..", "__pycache__"}:
-            if not (site / name).exists():
-                (site / name).symlink_to(package.locate_file(name))  # type: ignore[arg-type]
-    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--isolated", "--quiet"]
+    pip = linked_environment(folder)
     # Without an index pip refuses the wheel if it needs anything that requirements.txt does not name.
     subprocess.run([*pip, "install", "--no-index", str(wheel)], check=True, cwd=folder)
     subprocess.run([*pip, "check"], check=True, cwd=folder)
     return folder / "bin" / "memadmin"
-
-
-def locked_requirements() -> Iterator[Requirement]:
-    lines = (settings.CHECKOUT_DIR / "requirements.txt").read_text().splitlines()
-    for line in lines:
-        if re.match(r"\w", line):
-            requirement = Requirement(line.rstrip("\\ "))
-            if requirement.marker is None or requirement.marker.evaluate():
-                yield requirement
 
 
 def test_every_file_is_in_the_wheel(wheel: Path) -> None:

@@ -1,0 +1,38 @@
+"""Virtual environments with what requirements.txt names and nothing else, made without a download."""
+
+from __future__ import annotations
+
+import re
+import sys
+import venv
+from collections.abc import Iterator
+from importlib.metadata import distribution
+from pathlib import Path, PurePosixPath
+
+from django.conf import settings
+from packaging.requirements import Requirement
+
+
+def locked_requirements() -> Iterator[Requirement]:
+    """What requirements.txt names for this machine."""
+    lines = (settings.CHECKOUT_DIR / "requirements.txt").read_text().splitlines()
+    for line in lines:
+        if re.match(r"\w", line):
+            requirement = Requirement(line.rstrip("\\ "))
+            if requirement.marker is None or requirement.marker.evaluate():
+                yield requirement
+
+
+def linked_environment(folder: Path) -> list[str]:
+    """Makes an environment in `folder` whose packages are links to those that are installed here.
+
+    Returns the command of a pip that installs into it.
+    """
+    venv.create(folder)
+    (site,) = folder.glob("lib/python*/site-packages")
+    for requirement in locked_requirements():
+        package = distribution(requirement.name)
+        for name in {PurePosixPath(file).parts[0] for file in package.files or ()} - {"..", "__pycache__"}:
+            if not (site / name).exists():
+                (site / name).symlink_to(package.locate_file(name))  # type: ignore[arg-type]
+    return [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--isolated", "--quiet"]
