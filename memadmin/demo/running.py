@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,8 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 import psutil
+
+from memadmin.web.serving import reason_not_to_listen
 
 START_SECONDS = 60
 STOP_SECONDS = 20
@@ -43,29 +44,13 @@ class Program:
             raise CannotRun(f"The {self.name} stopped unexpectedly with exit code {code}.")
 
 
-def web_command(port: int) -> list[str]:
-    return [
-        *(sys.executable, "-m", "granian", "memadmin.wsgi:application", "--interface", "wsgi"),
-        *("--host", "127.0.0.1", "--port", str(port), "--blocking-threads", "4", "--log-level", "warning"),
-        # Its child process serves the pages and may be killed when memory runs out.
-        "--respawn-failed-workers",
-    ]
-
-
 def worker_command() -> list[str]:
     return [sys.executable, "-m", "memadmin", "worker"]
 
 
 def refuse_a_taken_port(port: int) -> None:
-    with socket.socket() as probe:
-        # As the web server does: closing connections of a previous server do not block the port.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as problem:
-            raise CannotRun(
-                f"Port {port} cannot be used ({problem.strerror}). Free it, or choose another one with MEMADMIN_PORT."
-            ) from problem
+    if reason := reason_not_to_listen("127.0.0.1", port):
+        raise CannotRun(f"Port {port} cannot be used ({reason}). Free it, or choose another one with MEMADMIN_PORT.")
 
 
 def end_leftovers() -> int:

@@ -34,7 +34,7 @@ def static_files_are_collected(**options: Any) -> list[CheckMessage]:
     return [
         Error(
             f"Static files are missing in {settings.STATIC_ROOT}; every page would fail.",
-            hint="Run `memadmin collectstatic --noinput` after each upgrade.",
+            hint="Use `memadmin serve`, or run `memadmin collectstatic --noinput` after each upgrade.",
             id="memadmin.E002",
         )
     ]

@@ -29,6 +29,7 @@ from django.core.management import CommandError, call_command
 from memadmin.demo import agents, preparing, running
 from memadmin.deploy.roles import Roles
 from memadmin.embedded.server import server_for
+from memadmin.web import serving
 from tests.ops.demos import PASSWORD, Demo, sign_in
 from tests.ops.environments import linked_environment
 from tests.people import person
@@ -330,7 +331,7 @@ def test_a_program_that_dies_stops_the_demo(usual_signals: None, monkeypatch: py
     monkeypatch.setattr(preparing, "prepare", lambda password: [])
     monkeypatch.setattr(preparing, "tell_stories", lambda: 0)
     monkeypatch.setattr(running, "worker_command", lambda: runs)
-    monkeypatch.setattr(running, "web_command", lambda port: runs)
+    monkeypatch.setattr(serving, "web_command", lambda port: runs)
     monkeypatch.setattr(running, "wait_until_ready", kill_one)
     monkeypatch.setattr(agents, "chat_on", talk)
     with pytest.raises(CommandError, match=f"The {name} stopped unexpectedly with exit code -9"):

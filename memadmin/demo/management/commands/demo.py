@@ -16,6 +16,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
 from memadmin.demo import agents, preparing, running
+from memadmin.web import serving
 
 DEFAULT_PASSWORD = "memadmin-demo"
 
@@ -62,7 +63,7 @@ class Command(BaseCommand):
         # An erasure can be followed to its end while somebody watches.
         os.environ.setdefault("MEMADMIN_CANCEL_MINUTES", "1")
         os.environ.setdefault("MEMADMIN_RESCAN_MINUTES", "1")
-        commands = {"worker": running.worker_command(), "web_server": running.web_command(port)}
+        commands = {"worker": running.worker_command(), "web_server": serving.web_command(port=port)}
         roles = {"worker": preparing.role_of("worker"), "web_server": preparing.role_of("web")}
         with running.programs(roles=roles, **commands) as programs:
             running.wait_until_ready(port, programs)

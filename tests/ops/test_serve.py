@@ -1,0 +1,134 @@
+"""`memadmin serve` as whoever starts it meets it: a service manager, and somebody who mistypes an option."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+
+import psutil
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from pytest_django.fixtures import Settings
+
+from tests.ports import free_port
+from tests.processes import kill, still_running
+
+WAIT_SECONDS = 90
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture
+def server(port: int, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Two workers, without a database: /healthz needs none."""
+    server = subprocess.Popen(
+        [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", "2"],
+        cwd=settings.CHECKOUT_DIR,
+        env={
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "memadmin.settings",
+            "MEMADMIN_DATA_DIR": str(tmp_path),
+            "DATABASE_URL": "postgres://nobody:nothing@127.0.0.1:1/nowhere",
+            "MEMADMIN_SECRET_KEY": settings.SECRET_KEY,
+        },
+        stderr=subprocess.DEVNULL,
+    )
+    wait_until_it_answers(port, server)
+    yield server
+    server.kill()
+    server.wait()
+
+
+def answers(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, ConnectionError, TimeoutError):
+        return False
+
+
+def wait_until_it_answers(port: int, server: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not answers(port):
+        assert server.poll() is None, "The server has ended."
+        assert time.monotonic() < deadline, "The server does not answer."
+        time.sleep(0.1)
+
+
+def workers_of(server: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """Without the helper process with which Python follows what its children share."""
+    children = still_running(psutil.Process(server.pid).children())
+    return [child for child in children if "resource_tracker" not in " ".join(child.cmdline())]
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_replaced_and_a_stop_ends_everything(port: int, server: subprocess.Popen[bytes]) -> None:
+    first = workers_of(server)
+    assert len(first) == 2
+    for worker in first:
+        kill(worker.pid)
+    deadline = time.monotonic() + WAIT_SECONDS
+    while len(workers_of(server)) < 2:
+        assert time.monotonic() < deadline, "No worker was started again."
+        time.sleep(0.1)
+    wait_until_it_answers(port, server)
+
+    children = workers_of(server)
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(WAIT_SECONDS) == 0
+    assert still_running(children) == []
+
+
+def test_an_address_in_use_is_named(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "execv", lambda *command: pytest.fail("It was started."))
+    in_use = pytest.raises(CommandError, match=f"Cannot listen at 127.0.0.1, port {port}: Address already in use")
+    with socket.create_server(("127.0.0.1", port)), in_use:
+        call_command("serve", port=port)
+    with pytest.raises(CommandError, match="port 70000: a port is a number up to 65535"):
+        call_command("serve", port=70_000)
+
+
+@pytest.mark.parametrize("option", ["--workers=0", "--threads=many", "--recycle-hours=-1"])
+def test_numbers_begin_at_one(option: str) -> None:
+    with pytest.raises(CommandError, match="is not a whole number from 1"):
+        call_command("serve", option)
+
+
+def test_static_files_that_cannot_be_written_are_named(
+    port: int, tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "execv", lambda *command: pytest.fail("It was started."))
+    (tmp_path / "file").write_text("")
+    settings.STATIC_ROOT = tmp_path / "file" / "static"
+    with pytest.raises(
+        CommandError, match=r"The static files cannot be written .* Let MEMADMIN_DATA_DIR name a folder"
+    ):
+        call_command("serve", port=port)
+
+
+def test_it_takes_the_place_of_the_command(
+    port: int, tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda program, command: started.append(command))
+    settings.STATIC_ROOT = tmp_path
+    printed = StringIO()
+    call_command("serve", port=port, workers=3, threads=2, recycle_hours=6, stdout=printed)
+    assert printed.getvalue() == f"The web server listens at 127.0.0.1, port {port}, with 3 workers.\n"
+    (command,) = started
+    options = " ".join(command)
+    for option in ("--workers 3", "--blocking-threads 2", "--workers-lifetime 21600", "--workers-kill-timeout 30"):
+        assert option in options
