@@ -96,11 +96,12 @@ def test_of_many_sessions_the_oldest_alone_are_read(
 
 @pytest.mark.django_db
 def test_bytes_of_our_own_rows_are_those_of_the_rows_that_would_go() -> None:
-    for text, days in (("x" * 500, 40), ("young", 1)):
+    for text, days in (("x" * 500, 40), ("y", 40), ("young", 1)):
         signal = Signal.objects.create(kind="preference", text=text)
         Signal.objects.filter(pk=signal.pk).update(created_at=now() - timedelta(days=days))
     rule = in_force("Signals", days=30, target="signals", clock="created").rule()
-    expected = value_of("SELECT pg_column_size(s.*) FROM memories_app_signal AS s WHERE text <> 'young'")
+    columns = " + ".join(f"coalesce(pg_column_size({field.attname}), 0)" for field in Signal._meta.concrete_fields)
+    expected = value_of(f"SELECT sum({columns} + 24) FROM memories_app_signal WHERE text <> 'young'")
     assert bytes_of_rows(rule, rules_in_force()) == expected > 500
     for target in figures.MEASURED:
         other = in_force(target, days=30, target=target, clock="created").rule()

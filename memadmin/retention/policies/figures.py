@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import IntegerField, QuerySet, Sum
-from django.db.models.expressions import RawSQL
+from django.db.models import Count, Func, IntegerField, QuerySet, Sum
 
 from memadmin.retention.policies.preview import BUCKETS, DAYS_A_BUCKET, SAMPLES, Bucket, PolicyPreview
 from memadmin.retention.policies.rules import Rule
@@ -123,13 +122,28 @@ MEASURED = ("memories", "proposals", "signals", "recalls", "audit_details")
 """Targets whose rows are in the console's own tables, with all that goes with them in these rows."""
 
 
+ROW_HEADER = 24
+"""Bytes of a stored row besides its columns."""
+
+
+class StoredSize(Func):
+    """Bytes of a value as it is stored, compressed or not."""
+
+    function = "pg_column_size"
+    output_field = IntegerField()
+
+
 def bytes_of_rows(rule: Rule, rules: Sequence[Rule]) -> int | None:
-    """Bytes of the rows that would go, as they are stored; None for other targets. One query, which reads no text."""
+    """Bytes of the rows that would go, as they are stored; None for other targets. One query, which reads no long text.
+
+    Column by column: of a whole row PostgreSQL would read the long values, which it keeps elsewhere, for their size.
+    """
     if rule.target not in MEASURED:
         return None
     rows: QuerySet[Any] = DueRows(rules).due(rule)
-    size = RawSQL(f'pg_column_size("{rows.model._meta.db_table}".*)', [], output_field=IntegerField())
-    return int(rows.aggregate(sum=Sum(size))["sum"] or 0)
+    columns = [StoredSize(field.attname) for field in rows.model._meta.concrete_fields]
+    sums = rows.aggregate(rows=Count("pk"), **{f"size_{number}": Sum(size) for number, size in enumerate(columns)})
+    return ROW_HEADER * int(sums.pop("rows")) + sum(int(size or 0) for size in sums.values())
 
 
 def bytes_of_sessions(counted: PolicyPreview) -> tuple[int | None, bool]:
