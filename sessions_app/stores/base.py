@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
@@ -299,8 +299,10 @@ class Backend(Readable, Protocol):
     def count_each(self, session_ids: Sequence[str]) -> Mapping[str, int]:
         """Numbers of all items of these sessions, however many. Raises StoreUnavailable."""
 
-    def count_all(self, records: QuerySet[SessionRecord]) -> int:
-        """Number of all items of these sessions of the store. Raises StoreUnavailable."""
+    def with_items(self, groups: QuerySet[SessionRecord, dict[str, Any]]) -> list[dict[str, Any]]:
+        """Rows of a query that groups session records of the store with `values()`, each with the number of all items
+        of its sessions as `items`. Raises StoreUnavailable.
+        """
 
     def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
         """Deletes the newest items of a session, at most so many, and reports how many are left. Needs ERASE_SESSIONS.

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from datetime import datetime
-from itertools import islice
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from django.contrib.postgres.aggregates import ArrayAgg
 from django.db import transaction
 from django.db.models.functions import Now
 
@@ -50,7 +50,7 @@ BATCH_ITEMS = 100
 
 
 COUNTED_AT_ONCE = 10_000
-"""Number of sessions whose items `count_all` counts at once."""
+"""Number of sessions whose items `with_items` counts at once."""
 
 
 class PagedBackend(ABC):
@@ -162,12 +162,13 @@ class PagedBackend(ABC):
     def count_each(self, session_ids: Sequence[str]) -> Mapping[str, int]:
         return {session_id: self.count(session_id, cap=UNCAPPED) for session_id in session_ids}
 
-    def count_all(self, records: QuerySet[SessionRecord]) -> int:
-        ids = records.order_by().values_list("session_id", flat=True).iterator(COUNTED_AT_ONCE)
-        count = 0
-        while batch := list(islice(ids, COUNTED_AT_ONCE)):
-            count += sum(self.count_each(batch).values())
-        return count
+    def with_items(self, groups: QuerySet[SessionRecord, dict[str, Any]]) -> list[dict[str, Any]]:
+        found = list(groups.annotate(session_ids=ArrayAgg("session_id")))
+        for group in found:
+            ids = group.pop("session_ids") or []
+            batches = (ids[start : start + COUNTED_AT_ONCE] for start in range(0, len(ids), COUNTED_AT_ONCE))
+            group["items"] = sum(sum(self.count_each(batch).values()) for batch in batches)
+        return found
 
     def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
         raise UnsupportedOperation(Capability.ERASE_SESSIONS.lack)

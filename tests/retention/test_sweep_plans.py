@@ -1,21 +1,30 @@
-"""Plans of the queries that look for what is due: along an index, however many rows there are."""
+"""Plans of the queries that look for what is due: along an index, however many rows there are, and in one pass."""
 
 from __future__ import annotations
 
+import json
 import os
+from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models import QuerySet
+from django.test.utils import CaptureQueriesContext
 
 from memadmin.retention.models import PolicyVersion
+from memadmin.retention.policies.preview import histogram, preview
+from memadmin.retention.policies.rules import Rule
 from memadmin.retention.policies.services import rules_in_force
 from memadmin.retention.targets.base import after, target_named
 from memadmin.retention.targets.due_rows import DueRows, database_time
 from memadmin.retention.targets.records import CLOCKS
-from tests.agents import run_sql
+from tests.agents import attach_main_store, run_sql
 from tests.builders import make_store
+from tests.people import person
+from tests.retention.builders import make_hold
 from tests.retention.policies import in_force
 
 ROWS = int(os.environ.get("RETENTION_ROWS", "30000"))
@@ -82,3 +91,78 @@ def test_no_table_is_read_from_end_to_end(rows: None) -> None:
         which: plan for which, both in plans.items() for plan in both for each in read if f"Seq Scan on {each}" in plan
     }
     assert not whole, "\n".join(f"{which}\n{plan}" for which, plan in whole.items())
+
+
+# --- previews ---------------------------------------------------------------------------------------------------------
+
+SESSIONS, ITEMS_EACH = 300, 20
+RECORDS, ITEMS = "sessions_app_sessionrecord", "agent_messages"
+
+
+@pytest.fixture
+def old_sessions(agent_tables: None) -> Rule:
+    """A policy that takes half of the sessions."""
+    attach_main_store()
+    run_sql(
+        "INSERT INTO agent_sessions (session_id, created_at, updated_at)"
+        " SELECT 's' || n, timezone('UTC', now()) - age, timezone('UTC', now()) - age"
+        f" FROM generate_series(1, {SESSIONS}) AS n, LATERAL (SELECT interval '40 days' * (n % 2)) AS ages(age)"
+    )
+    run_sql(
+        "INSERT INTO agent_messages (session_id, message_data, created_at)"
+        " SELECT session_id, '{}', created_at FROM agent_sessions"
+        f" CROSS JOIN generate_series(1, {ITEMS_EACH})"
+    )
+    for table in (RECORDS, ITEMS):
+        run_sql(f"ANALYZE {table}")
+    # As after a VACUUM, which is not possible within a transaction.
+    run_sql(f"UPDATE pg_class SET relallvisible = relpages WHERE relname = '{ITEMS}'")
+    return in_force("Old talks", days=30).rule()
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for part in plan.get("Plans", ()):
+        yield from nodes(part)
+
+
+def plans_of(work: Callable[[], object]) -> list[list[dict[str, Any]]]:
+    """The nodes of the plan of each query that the work executes about sessions or items."""
+    with CaptureQueriesContext(connection) as captured:
+        work()
+    found = []
+    for query in captured:
+        if RECORDS in query["sql"] or ITEMS in query["sql"]:
+            with connection.cursor() as cursor:
+                cursor.execute("EXPLAIN (FORMAT JSON) " + query["sql"].replace("%", "%%"), [])
+                (plan,) = cursor.fetchone()
+            (plan,) = json.loads(plan) if isinstance(plan, str) else plan
+            found.append(list(nodes(plan["Plan"])))
+    return found
+
+
+def reads(plan: list[dict[str, Any]]) -> Counter[str]:
+    """Number of the plan's parts that read each table."""
+    return Counter(node["Relation Name"] for node in plan if "Relation Name" in node)
+
+
+def test_a_preview_reads_sessions_and_items_once(old_sessions: Rule) -> None:
+    counted = preview(old_sessions, [old_sessions])
+    assert (counted.rows, counted.items) == (SESSIONS // 2, SESSIONS // 2 * ITEMS_EACH)
+    (plan,) = plans_of(lambda: preview(old_sessions, [old_sessions]))
+    assert (reads(plan)[RECORDS], reads(plan)[ITEMS]) == (1, 1)
+    # Not by a join, for which every item of the table would be hashed or compared.
+    (node,) = [each for each in plan if each.get("Relation Name") == ITEMS]
+    assert node["Node Type"] == "Index Only Scan", node
+    assert "= ANY (" in node["Index Cond"]
+
+
+@pytest.mark.parametrize("count", [preview, histogram])
+def test_holds_are_looked_for_once_for_each_session(
+    old_sessions: Rule, count: Callable[[Rule, list[Rule]], object]
+) -> None:
+    make_hold("vip", by=person("compliance"))
+    (plan,) = plans_of(lambda: count(old_sessions, [old_sessions]))
+    assert reads(plan)["memories_app_signal"] == 1
+    # The sessions themselves, and those from which a memory was learned.
+    assert reads(plan)[RECORDS] == 2

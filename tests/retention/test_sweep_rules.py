@@ -12,12 +12,13 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import Value
 from django.db.models.functions import Now
+from django.utils.timezone import now
 from hypothesis import HealthCheck, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from memadmin.retention.models import PolicyVersion, SweepResult
-from memadmin.retention.policies.preview import preview
+from memadmin.retention.policies.preview import histogram, preview
 from memadmin.retention.policies.resolution import resolve
 from memadmin.retention.policies.rules import Rule
 from memadmin.retention.policies.services import rules_in_force
@@ -33,7 +34,7 @@ from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Signal
 from sessions_app.encryption.purging import Purge
 from sessions_app.models import SessionRecord, SubjectKind
 from tests.agents import add_items, assistant, attach_main_store, run_sql, user, value_of
-from tests.builders import make_subject
+from tests.builders import make_session, make_subject
 from tests.client.agents import in_agent, in_postgres, talk
 from tests.memories.builders import approved as approved_memory
 from tests.memories.builders import proposed
@@ -177,6 +178,8 @@ def test_a_run_takes_what_its_preview_counted(everything: None, drawn: list[dict
             for rule in sweepable(DueRows(rules))
             for place in preview(rule, rules).places
         }
+        for rule in rules:
+            check_histogram(rule, rules, database_time())
         run = swept()
         results = SweepResult.objects.filter(run=run)
         assert {(each.version_id, each.place): (each.taken, each.items) for each in results} == counted
@@ -200,7 +203,45 @@ def test_the_query_says_what_the_resolution_says(everything: None, drawn: list[d
             if resolution.is_due(at) and resolution.winner:
                 wanted.setdefault(resolution.winner.rule.version, set()).add(row.pk)
         assert taken_by(rules, at) == wanted
+        for rule in rules:
+            if rule.target == target.name:
+                check_histogram(rule, rules, at)
         transaction.set_rollback(True)
+
+
+def test_sessions_in_use_and_held_ones_are_counted_apart(agent_tables: None, officer: User) -> None:
+    """By their creation all are due. One that is held and in use counts as both, and is drawn as held."""
+    attach_main_store()
+    old: dict[str, Any] = {"registered_at": now() - timedelta(days=60)}
+    quiet = {**old, "last_activity_at": now() - timedelta(days=50)}
+    for columns, count in ((quiet, 1), (old, 2)):
+        for _ in range(count):
+            make_session(**columns)
+    for columns, count in ((quiet, 3), (old, 4)):
+        for _ in range(count):
+            make_hold(make_session(**columns), by=officer)
+    rules = [in_force("Chats", clock="created", days=30).rule()]
+    counted = preview(rules[0], rules)
+    assert (counted.rows, counted.live, counted.held) == (1, 6, 7)
+    (bucket,) = [each for each in histogram(rules[0], rules) if each.kept or each.taken or each.held]
+    assert (bucket.days, bucket.taken, bucket.kept, bucket.held) == (60, 1, 2, 7)
+
+
+def test_where_no_session_is_due_no_item_is(agent_tables: None) -> None:
+    attach_main_store()
+    add_items("young", "hi")
+    rules = [in_force("Chats", days=30).rule()]
+    counted = preview(rules[0], rules)
+    assert (counted.rows, counted.items) == (0, 0)
+
+
+def check_histogram(rule: Rule, rules: Sequence[Rule], at: datetime) -> None:
+    """Each row that the rule is about is drawn once, as what comes of it."""
+    buckets, due, target = histogram(rule, rules, at=at), DueRows(rules, at), target_named(rule.target)
+    assert sum(bucket.taken for bucket in buckets) == due.due(rule).count()
+    assert sum(bucket.held for bucket in buckets) == due.held(rule).count()
+    everything = target.rows().filter(target.scope_q(rule)).count()
+    assert sum(bucket.kept + bucket.taken + bucket.held for bucket in buckets) == everything
 
 
 def taken_by(rules: Sequence[Rule], at: datetime) -> dict[Any, set[Any]]:

@@ -25,6 +25,7 @@ from typing import Any, Self, TypeVar, cast
 import pytest
 from agents.extensions.memory import EncryptedSession
 from django.db import connection
+from django.db.models import Count, Q, QuerySet
 
 from memadmin.audit.models import AuditEvent
 from memadmin.counting import COUNT_CAP
@@ -733,8 +734,14 @@ class StoreContract:
         records = SessionRecord.objects.filter(store=agent.store)
         for session_id in wanted:
             records.get_or_create(store=agent.store, session_id=session_id)
-        assert backend.count_all(records.filter(session_id__in=wanted)) == 4
-        assert backend.count_all(records.none()) == 0
+        is_three = records.filter(session_id__in=wanted).annotate(is_three=Q(session_id="three items"))
+        groups: QuerySet[SessionRecord, Any] = is_three.order_by("is_three").values("is_three")
+        groups = groups.annotate(sessions=Count("pk"))
+        assert backend.with_items(groups) == [
+            {"is_three": False, "sessions": 2, "items": 1},
+            {"is_three": True, "sessions": 1, "items": 3},
+        ]
+        assert list(backend.with_items(groups.none())) == []
 
     def whole_sessions_go_together_or_none(self, agent: Agent, backend: Backend) -> None:
         sizes = {"whole a": 2, "whole b": 1, "whole c": 4}

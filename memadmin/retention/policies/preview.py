@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, F, QuerySet
+from django.db.models import Count
 from django.db.models.functions import Now, Trunc
 
 from memadmin.retention.policies.rules import Rule
@@ -124,34 +125,24 @@ class Bucket:
 
 
 def histogram(rule: Rule, rules: Sequence[Rule], *, at: datetime | None = None) -> list[Bucket]:
-    """Rows that the rule is about by their age, in buckets of 30 days: kept, taken and held. Three queries."""
-    due = DueRows(rules, at)
+    """Rows that the rule is about by their age, in buckets of 30 days: kept, taken and held.
+
+    Two queries: one for whether there is any hold, and one that reads the rows once.
+    """
     target = target_named(rule.target)
-    everything = by_age(target.rows().filter(target.scope_q(rule)), rule)
-    taken, held = by_age(due.due(rule), rule), by_age(due.held(rule), rule)
-    return [
-        Bucket(
-            days=number * DAYS_A_BUCKET,
-            kept=max(everything.get(number, 0) - taken.get(number, 0) - held.get(number, 0), 0),
-            taken=taken.get(number, 0),
-            held=held.get(number, 0),
-        )
-        for number in range(BUCKETS)
-    ]
-
-
-def by_age(rows: QuerySet[Any], rule: Rule) -> Mapping[int, int]:
-    """Numbers of rows by the number of their bucket."""
-    clock = target_named(rule.target).clock(rule.clock)
     counts = (
-        rows.annotate(day=Trunc(clock, "day"), today=Trunc(Now(), "day"))
-        .annotate(age=F("today") - F("day"))
+        target.rows()
+        .filter(target.scope_q(rule))
+        .annotate(age=Trunc(Now(), "day") - Trunc(target.clock(rule.clock), "day"))
+        .annotate(outcome=DueRows(rules, at).outcome(rule))
         .order_by()
-        .values_list("age")
+        .values_list("age", "outcome")
         .annotate(count=Count("pk"))
     )
-    found: dict[int, int] = {}
-    for age, count in counts:
-        number = min(max(age, timedelta()) // timedelta(days=DAYS_A_BUCKET), BUCKETS - 1)
-        found[number] = found.get(number, 0) + count
-    return found
+    found: Counter[tuple[int, str]] = Counter()
+    for age, outcome, count in counts:
+        found[min(max(age, timedelta()) // timedelta(days=DAYS_A_BUCKET), BUCKETS - 1), outcome] += count
+    return [
+        Bucket(number * DAYS_A_BUCKET, *(found[number, outcome] for outcome in ("kept", "taken", "held")))
+        for number in range(BUCKETS)
+    ]

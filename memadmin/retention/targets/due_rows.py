@@ -5,14 +5,14 @@ It says in SQL what `policies.resolution` says in Python. All instants are compu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Count, DateTimeField, Exists, Expression, Func, Max, Min, Q, QuerySet, Value
+from django.db.models import Case, Count, DateTimeField, Exists, Expression, Func, Max, Min, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 from django.db.models.lookups import Exact, LessThan, LessThanOrEqual
 
@@ -23,8 +23,17 @@ from memadmin.retention.targets.base import ALWAYS, PlaceCount, RetentionTarget,
 
 NEVER = ~ALWAYS
 
+ItemCounting = Callable[[QuerySet[Any]], Iterable[dict[str, Any]]]
+"""Rows of a grouped query of session records, with the number of all items of each group as `items`."""
+
 DAYS_OF_DIFFERENCE = 4
 """How much an instant less some months can differ from the instant from which these months end then."""
+
+
+def whether(condition: Q | None) -> Expression:
+    """True where a condition holds, false elsewhere; None stands for a condition that never holds."""
+    no = Value(False)
+    return no if condition is None else Case(When(condition, then=Value(True)), default=no)
 
 
 def database_time() -> datetime:
@@ -126,29 +135,56 @@ class DueRows:
         held = self._held(rule)
         return self.decided(rule).none() if held is None else self.decided(rule).filter(held)
 
-    def count(self, rule: Rule, place: str) -> PlaceCount:
-        """Numbers of the rows at a place that the rule takes, that holds keep, and that are in use. Two queries."""
+    def count(self, rule: Rule, place: str, *, count_items: ItemCounting | None = None) -> PlaceCount:
+        """Numbers of the rows at a place that the rule takes, that holds keep, and that are in use.
+
+        Two queries: one for whether there is any hold, and one that reads the rows once. `count_items` executes the
+        second, and counts the items of the rows with it.
+        """
         target = target_named(rule.target)
-        clock, taken = target.clock(rule.clock), ALWAYS
-        counts: dict[str, Any] = {}
-        for name, kept in (("held", self._held(rule)), ("live", self._live(rule))):
-            if kept is not None:
-                counts[name] = Count("pk", filter=kept)
-                taken &= ~kept
-        counts |= {
-            "rows": Count("pk", filter=taken),
-            "oldest": Min(clock, filter=taken),
-            "newest": Max(clock, filter=taken),
-        }
+        clock = target.clock(rule.clock)
+        figures: dict[str, Any] = {"count": Count("pk"), "oldest": Min(clock), "newest": Max(clock)}
         if target.subject:
-            counts["subjects"] = Count(target.subject, distinct=True, filter=taken)
-        return PlaceCount(place, **target.at_place(self.decided(rule), place).aggregate(**counts))
+            figures["subjects"] = Count(target.subject, distinct=True)
+        # In groups, so that each condition is computed once for a row: that of holds looks into several tables.
+        groups = (
+            target.at_place(self.decided(rule), place)
+            .annotate(is_held=whether(self._held(rule)), is_live=whether(self._live(rule)))
+            .order_by()
+            .values("is_held", "is_live")
+            .annotate(**figures)
+        )
+        held = live = 0
+        taken: dict[str, Any] = {"count": 0, "items": 0} if count_items else {"count": 0}
+        for group in count_items(groups) if count_items else groups:
+            is_held, is_live = group.pop("is_held"), group.pop("is_live")
+            held += group["count"] * is_held
+            live += group["count"] * is_live
+            if not (is_held or is_live):
+                taken = group
+        return PlaceCount(place, rows=taken.pop("count"), held=held, live=live, **taken)
+
+    def outcome(self, rule: Rule) -> Expression:
+        """What comes of a row in the rule's scope: "taken", "held" if only a hold keeps it, or "kept"."""
+        decided = self._is_decided(rule)
+        if decided is None:
+            return Value("kept")
+        cases = [When(~decided, then=Value("kept"))]
+        for kept, name in ((self._held(rule), "held"), (self._live(rule), "kept")):
+            if kept is not None:
+                cases.append(When(kept, then=Value(name)))
+        return Case(*cases, default=Value("taken"))
 
     def decided(self, rule: Rule) -> QuerySet[Any]:
         """Rows that are due under this rule and under no other, whether held, in use or not."""
+        rows, decided = target_named(rule.target).rows(), self._is_decided(rule)
+        return rows.none() if decided is None else rows.filter(decided)
+
+    def _is_decided(self, rule: Rule) -> Q | None:
+        """Condition of `decided`; None if the rule takes nothing."""
         target = target_named(rule.target)
         if rule.length is None or rule.action == Action.KEEP:
-            return target.rows().none()
+            return None
         condition = target.scope_q(rule) & self._is_over(target, rule, rule.length)
         for other in self.rules:
             if other.version == rule.version:
@@ -160,7 +196,7 @@ class DueRows:
                 condition &= ~target.scope_q(other) | minimum
         if rule.minimum:
             condition &= self._is_over(target, rule, rule.minimum)
-        return target.rows().filter(condition)
+        return condition
 
     def _held(self, rule: Rule) -> Q | None:
         """Condition of the rows that a hold keeps; None if there is no hold."""

@@ -96,13 +96,14 @@ class SessionTarget(RecordTarget):
         backend = backend_for(store)
         if Capability.ERASE_SESSIONS not in backend.capabilities:
             return PlaceCount(place, problem=KeptReason.SENTENCES[KeptReason.CANNOT_ERASE])
-        counted = self.count_rows(due, rule, place)
         try:
-            rows = self.at_place(due.due(rule), place)
-            return replace(counted, items=backend.count_all(rows) if has_triggers(store) else ask_each(backend, rows))
+            if has_triggers(store):
+                return due.count(rule, place, count_items=backend.with_items)
+            counted = self.count_rows(due, rule, place)
+            return replace(counted, items=ask_each(backend, self.at_place(due.due(rule), place)))
         except StoreUnavailable:
             problem = "The store does not respond: its items are not counted, and a run skips it."
-            return replace(counted, problem=problem)
+            return replace(self.count_rows(due, rule, place), problem=problem)
 
     def has_begun(self, rule: Rule, place: str) -> bool:
         return self.at_place(unfinished(rule), place).exists() or self.noted(rule, place).exists()

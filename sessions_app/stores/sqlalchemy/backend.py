@@ -15,8 +15,10 @@ from functools import cached_property, partial
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 
-from django.core.exceptions import EmptyResultSet
+from django.contrib.postgres.aggregates import ArrayAgg
 from django.db import OperationalError, connection, transaction
+from django.db.models import Func, IntegerField
+from django.db.models.functions import Collate
 from psycopg import sql
 from psycopg.errors import LockNotAvailable
 
@@ -43,8 +45,10 @@ from sessions_app.stores.paged import PagedBackend, mark_erased, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 from sessions_app.stores.sqlalchemy.postgres import (
     INSTANT,
+    LIMIT_WAITING,
     PLACES,
     fetch,
+    giving_up_on_locks,
     in_plain_words,
     places_in,
     table_identifier,
@@ -148,11 +152,6 @@ COUNT = sql.SQL("SELECT count(*) FROM (SELECT FROM {messages} WHERE session_id =
 COUNT_EACH = sql.SQL(
     "SELECT session_id, count(*) FROM {messages} WHERE session_id = ANY(%(session_ids)s) GROUP BY session_id"
 )
-# With a collation of its own: the agents' column may have another one than the registry's.
-COUNT_ALL = sql.SQL("""
-SELECT count(*) FROM {messages}
-WHERE session_id IN (SELECT session_id COLLATE pg_catalog."default" FROM ({session_ids}) AS records)
-""")
 POSITION_OF_ITEM = sql.SQL("SELECT {instant}, id FROM {messages} WHERE session_id = %(session_id)s AND id = %(id)s")
 HAS_ZONE = sql.SQL("SELECT pg_typeof(created_at) = 'timestamptz'::regtype FROM {messages} LIMIT 1")
 
@@ -196,6 +195,21 @@ REPLACE_ITEM = sql.SQL(
 )
 DELETE_ITEM = sql.SQL("DELETE FROM {messages} WHERE session_id = %(session_id)s AND id = %(id)s")
 DELETE_SESSION = sql.SQL("DELETE FROM {sessions} WHERE session_id = %(session_id)s")
+
+
+class ItemsOfSessions(Func):
+    """Aggregate of registry rows: number of all items of their sessions.
+
+    Their ids are an array, which PostgreSQL looks up in the order of the index, so it reads each page once. A join
+    would hash the id of every item of the table, due or not.
+    """
+
+    template = "(SELECT count(*) FROM %(messages)s AS agent_items WHERE agent_items.session_id = ANY(%(expressions)s))"
+    output_field = IntegerField()
+
+    def __init__(self, messages: str) -> None:
+        # With a collation of its own: the agents' column may have another one than the registry's.
+        super().__init__(ArrayAgg(Collate("session_id", "default")), messages=messages)
 
 
 class SQLAlchemyBackend(PagedBackend):
@@ -246,15 +260,13 @@ class SQLAlchemyBackend(PagedBackend):
     def count_each(self, session_ids: Sequence[str]) -> Mapping[str, int]:
         return dict.fromkeys(session_ids, 0) | dict(self._ask(COUNT_EACH, session_ids=list(session_ids)))
 
-    def count_all(self, records: QuerySet[SessionRecord]) -> int:
-        """One query, which reads an index of the items once, or that part of it."""
-        try:
-            ids, parameters = records.order_by().values("session_id").query.sql_with_params()
-        except EmptyResultSet:
-            return 0
-        query = COUNT_ALL.format(messages=with_parameters(self.store.messages_table), session_ids=sql.SQL(ids))
-        with in_plain_words(self.store):
-            return int(fetch(query, parameters)[0][0])
+    def with_items(self, groups: QuerySet[SessionRecord, dict[str, Any]]) -> list[dict[str, Any]]:
+        """One query, which reads the registry once and of the index of the items the part that is counted."""
+        items = ItemsOfSessions(with_parameters(self.store.messages_table).as_string(None))
+        with in_plain_words(self.store), giving_up_on_locks(), transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute(LIMIT_WAITING)
+            return list(groups.annotate(items=items))
 
     def health(self, *, thorough: bool = False) -> StoreHealth:
         """Health of the connection; `registry.health` adds tables, fence and zone."""
