@@ -6,6 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +16,7 @@ from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
 from memadmin.retention.models import PolicyVersion
-from memadmin.retention.policies.preview import histogram, preview
+from memadmin.retention.policies.preview import histogram, preview, uncovered_by
 from memadmin.retention.policies.rules import Rule
 from memadmin.retention.policies.services import rules_in_force
 from memadmin.retention.targets.base import after, target_named
@@ -166,3 +167,14 @@ def test_holds_are_looked_for_once_for_each_session(
     assert reads(plan)["memories_app_signal"] == 1
     # The sessions themselves, and those from which a memory was learned.
     assert reads(plan)[RECORDS] == 2
+
+
+def test_policies_about_other_rows_are_not_asked(old_sessions: Rule) -> None:
+    for number in range(3):
+        in_force(f"elsewhere {number}", days=30, is_encrypted=True)
+    rule = in_force("ours", days=10, is_encrypted=False).rule()
+    rules = [each for each in rules_in_force() if each.version != old_sessions.version]
+    assert not plans_of(lambda: uncovered_by(rule, rules, rules))
+    # The old one counts, too: what it kept from them may be theirs now.
+    before = [replace(each, scope={}) if each.policy == rule.policy else each for each in rules]
+    assert len(plans_of(lambda: uncovered_by(rule, before, rules))) == 6

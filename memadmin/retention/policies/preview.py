@@ -11,6 +11,7 @@ from typing import Any
 from django.db.models import Count
 from django.db.models.functions import Now, Trunc
 
+from memadmin.retention.policies.rivals import may_meet
 from memadmin.retention.policies.rules import Rule
 from memadmin.retention.targets.base import PlaceCount, target_named
 from memadmin.retention.targets.due_rows import DueRows
@@ -97,10 +98,18 @@ def uncovered_by(rule: Rule, before: Sequence[Rule], after: Sequence[Rule], *, a
     """Number of rows that policies other than the rule's would take with the rules `after`, more than with `before`.
 
     A policy that ends, narrows its scope or drops its legal minimum uncovers data for them. Two queries for
-    each of their places.
+    each of their places, and none for a policy that cannot be about the same rows.
     """
     now, then, target = DueRows(before, at), DueRows(after, at), target_named(rule.target)
-    others = [other for other in after if other.target == rule.target and other.policy != rule.policy and other.length]
+    changed = [rule, *(each for each in before if each.policy == rule.policy)]
+    others = [
+        other
+        for other in after
+        if other.target == rule.target
+        and other.policy != rule.policy
+        and other.length
+        and any(may_meet(each, other) for each in changed)
+    ]
     return sum(
         max(target.at_place(then.due(other), place).count() - target.at_place(now.due(other), place).count(), 0)
         for other in others
