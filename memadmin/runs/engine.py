@@ -250,6 +250,7 @@ class Lease:
             total=run.total,
             counters=run.counters,
             exceptions=run.exceptions,
+            rows_per_second=run.rows_per_second,
             attempts=0,
             chunk_at=Now(),
             lease_until=Now() + LEASE,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from memadmin.retention.models import SweepResult
+from memadmin.retention.sweep import starting
 from memadmin.retention.sweep.starting import SMALL_RUN, speed_for
 from memadmin.runs.models import Run
 from sessions_app.models import SessionRecord
@@ -25,6 +26,18 @@ def test_a_large_run_is_slowed_down_and_a_small_one_is_not(settings: Any) -> Non
     assert speed_for(SMALL_RUN - 1) is None
     # In half of the night.
     assert speed_for(7_200_000) == 1_000
+
+
+def test_the_limit_of_a_large_run_lasts_as_long_as_the_run(agent_tables: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    attach_main_store()
+    add_items("old", *(user("tea") for _ in range(5)))
+    age("old", timedelta(days=40))
+    in_force("Chats", days=30)
+    monkeypatch.setattr(starting, "SMALL_RUN", 1)
+    monkeypatch.setattr(starting, "SLOWEST", 5_000)
+    run = swept()
+    assert (run.state, run.done) == (Run.State.COMPLETE, 6)
+    assert Run.objects.get(pk=run.pk).rows_per_second == 5_000
 
 
 @pytest.mark.django_db(transaction=True)
