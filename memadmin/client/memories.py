@@ -182,7 +182,10 @@ class MemoryClient:
         most = max(0, min(self.budget if budget is None else budget, MOST_BUDGET))
 
         async def look_up(connection: Connection, subject_id: UUID | None) -> Recalled:
-            choice = recalling.choose(await self._candidates(connection, given, vector), budget=most)
+            found = await self._candidates(connection, given, vector)
+            if vector:
+                found = await self._with_word_likeness(found, query)
+            choice = recalling.choose(found, budget=most)
             if not choice.chosen:
                 return Recalled(choice)
             recall = uuid.uuid4()
@@ -333,6 +336,17 @@ class MemoryClient:
         statement = candidates.FIND if near is None else candidates.FIND_NAMED
         asked = await connection.execute(statement, {**given, **candidates.naming(near or ())})
         return candidates.read(await asked.fetchall())
+
+    async def _with_word_likeness(self, found: list[Candidate], query: str) -> list[Candidate]:
+        """The candidates, compared word by word in a thread; as they are if that fails."""
+        assert self._embedder is not None
+        compare = partial(candidates.with_word_likeness, found, query, self._embedder)
+        try:
+            compared = asyncio.get_running_loop().run_in_executor(self._threads, compare)
+            return await asyncio.wait_for(compared, self.console.seconds)
+        except Exception as problem:
+            logger.warning("Memories could not be compared word by word (%s).", type(problem).__name__)
+            return found
 
     async def _near(
         self, connection: Connection, given: Mapping[str, Any], vector: list[float] | None

@@ -1,10 +1,11 @@
 """Selection of memories for a run from the candidates, with their order and reasons. Pure.
 
-Nearness in meaning and the share of what was asked that the words say are added with a weight, which finds more than
-fusing the places of two rankings (Bruch, Gai, Ingber: An Analysis of Fusion Functions for Hybrid Retrieval, TOIS 2023;
-docs/recall.md has ours). Rare words say more: a number that names one order decides, a word that every memory has does
-not. Between equals, and between two that contradict each other, what a person verified comes before what a rule
-approved, what was said before what was inferred, and the newer before the older.
+Similarity in meaning and the share of the query's words are added with a weight, which finds more than fusing the
+places of two rankings (Bruch, Gai, Ingber: An Analysis of Fusion Functions for Hybrid Retrieval, TOIS 2023;
+docs/recall.md has ours). A word counts fully if the memory contains it, else as much as its closest word is similar.
+Rare words count more: a number that names one order decides, a word that every memory has does not. Between equals, and
+between two that contradict each other, what a person verified comes before what a rule approved, what was said before
+what was inferred, and the newer before the older.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Ranked:
     memory: Candidate
     place_by_meaning: int | None
     place_by_words: int | None
-    # Share of the query that its words cover: 0 to 1.
+    # Share of the query that its words cover, or come close to: 0 to 1.
     fit: float
 
     @property
@@ -124,11 +125,17 @@ def rank(candidates: Sequence[Candidate]) -> list[Ranked]:
     """All of them, best first."""
     weights = _weights(candidates)
     asked = sum(weights.values())
-    fits = {each.id: sum(weights[word] for word in each.found_words) / asked if asked else 0.0 for each in candidates}
+    fits = {each.id: _fit(each, weights, asked) for each in candidates}
     by_meaning = _places({each.id: each.likeness for each in candidates if each.likeness is not None})
     by_words = _places({memory: fit for memory, fit in fits.items() if fit > 0})
     ranked = [Ranked(each, by_meaning.get(each.id), by_words.get(each.id), fits[each.id]) for each in candidates]
     return sorted(ranked, key=lambda each: (-each.score, *precedence(each.memory)))
+
+
+def _fit(memory: Candidate, weights: Mapping[str, float], asked: float) -> float:
+    if memory.word_likeness is not None:
+        return memory.word_likeness
+    return sum(weights[word] for word in memory.found_words) / asked if asked else 0.0
 
 
 def _weights(candidates: Sequence[Candidate]) -> dict[str, float]:
@@ -161,10 +168,17 @@ def reasons_for(ranked: Ranked) -> tuple[str, ...]:
             "approved by a person" if memory.is_verified else "approved by a rule",
             "explicit" if memory.is_explicit else "inferred",
             "shared" if memory.subject_id is None else "",
+            _words_in(memory),
             "" if ranked.place_by_meaning or ranked.place_by_words else "newest; no match",
         )
         if reason
     )
+
+
+def _words_in(memory: Candidate) -> str:
+    if memory.found_words:
+        return f"contains {len(memory.found_words)} of {len(memory.asked_words)} words of the query"
+    return "contains similar words only" if memory.asked_words and memory.word_likeness else ""
 
 
 def _without_contradicted(ranked: Sequence[Ranked]) -> tuple[list[Ranked], list[OmittedMemory]]:

@@ -49,7 +49,7 @@ def preview_recall(
     """Memories that this run would recall, and those it would not. Five queries, for any number of memories."""
     vector, name = _vector_of(query)
     asked = candidates.parameters(query, vector, embedder=name, agent=agent, as_of=as_of)
-    found = _candidates(asked, subject.pk if subject else None, vector)
+    found = _with_word_likeness(_candidates(asked, subject.pk if subject else None, vector), query, name)
     hidden, proposal_count = _hidden(subject, agent, as_of or now(), {each.id for each in found})
     return RecallPreview(recalling.choose(found, budget=budget), hidden, proposal_count, name)
 
@@ -81,9 +81,10 @@ def preview_approval(memory: Memory, query: str, *, budget: int = recalling.DEFA
     approved = replace(this, is_verified=True, decided_at=now())
     others = [each for each in found if each.id != memory.replaces_id]
     is_found = memory.subject_id is not None or approved.is_to_the_point
+    after = [*others, approved] if is_found else others
     return Comparison(
-        recalling.choose(found, budget=budget),
-        recalling.choose([*others, approved] if is_found else others, budget=budget),
+        recalling.choose(_with_word_likeness(found, query, name), budget=budget),
+        recalling.choose(_with_word_likeness(after, query, name), budget=budget),
         memory.pk,
         agent,
         name,
@@ -91,15 +92,23 @@ def preview_approval(memory: Memory, query: str, *, budget: int = recalling.DEFA
 
 
 def _vector_of(query: str) -> tuple[list[float] | None, str]:
-    """The vector and the embedder's name; None and an empty name without one or if it fails: then only words count."""
+    """The vector and the embedder's name; None and an empty name without one, without a query as for agents, or if it
+    fails: then only words count.
+    """
     embedder = embedding.load(settings.EMBEDDER)
-    if embedder is None:
+    if embedder is None or not query.strip():
         return None, ""
     try:
         return embedding.embed(embedder, [query])[0], embedder.name
     except Exception as problem:  # clients of hosted models raise any exception
         logger.warning("The embedder failed (%s); the preview matches by words only.", type(problem).__name__)
         return None, ""
+
+
+def _with_word_likeness(found: list[candidates.Candidate], query: str, embedder: str) -> list[candidates.Candidate]:
+    """The candidates, compared word by word as by agents; as they are without a vector of the query."""
+    loaded = embedding.load(settings.EMBEDDER) if embedder else None
+    return candidates.with_word_likeness(found, query, loaded) if loaded else found
 
 
 def _candidates(

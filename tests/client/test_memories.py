@@ -16,6 +16,7 @@ from agents.testing import function_call
 from django.utils.timezone import now
 
 from memadmin.client import recalling
+from memadmin.client.embedding import WordLlamaEmbedder
 from memadmin.client.hooks import MemoryHooks
 from memadmin.client.memories import MOST_BUDGET, Evidence, MemoryClient, Recalled
 from memadmin.client.prompt_context import RecallCache, instructions, memory_filter
@@ -23,6 +24,7 @@ from memadmin.client.proposal_results import Answer, Kept, RefusalReason
 from memadmin.client.tools import memory_tools
 from memories_app.models import Evidence as StoredEvidence
 from memories_app.models import LearningStop, Memory, Recall, Signal
+from memories_app.recall.preview import preview_recall
 from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind
 from sessions_app.services.subjects import merge_subjects, subject_for_key
 from tests.agents import second_connection
@@ -47,6 +49,49 @@ def client(dsn: str, ada: Subject) -> MemoryClient:
 
 def instructed(model: Any, call: int = 0) -> str:
     return model.calls[call].system_instructions or ""
+
+
+KEPT = (
+    "Has a bicycle in the cellar.",
+    "The fridge is serviced in May.",
+    "Order 48213 was refunded.",
+    "Order 48231 is open.",
+    "Prefers the window.",
+)
+
+
+@pytest.mark.parametrize("query", ["Is the refrigerator all right?", "48231?", "Where is my bike?", "", "xyzzy"])
+def test_an_agent_recalls_in_the_order_of_the_preview(client: MemoryClient, ada: Subject, query: str) -> None:
+    for text in KEPT:
+        approved(text, subject=ada, is_embedded=True)
+    shown = preview_recall(query, subject=ada, budget=1000)
+
+    async def run() -> Recalled:
+        return await client.recall(query, "ada", 1000)
+
+    told = in_agent(run).choice
+    assert [(each.memory.statement, each.score, each.reasons) for each in told.chosen] == [
+        (each.memory.statement, each.score, each.reasons) for each in shown.choice.chosen
+    ]
+    assert len(told.chosen) == len(KEPT)
+    assert all((each.memory.word_likeness is not None) == bool(query) for each in told.chosen)
+
+
+def test_a_comparison_of_words_that_fails_leaves_the_plain_words(
+    client: MemoryClient, ada: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    approved(TEA, subject=ada, is_embedded=True)
+
+    def fail(*_: object) -> list[float]:
+        raise RuntimeError("no memory left")
+
+    monkeypatch.setattr(WordLlamaEmbedder, "word_likeness", fail)
+
+    async def run() -> Recalled:
+        return await client.recall("Is there tea?", "ada")
+
+    told = in_agent(run).choice.chosen
+    assert [(each.memory.statement, each.memory.word_likeness) for each in told] == [(TEA, None)]
 
 
 # --- being told -------------------------------------------------------------------------------------------------------

@@ -113,3 +113,22 @@ def test_a_statement_cannot_end_its_block_or_begin_a_line(hostile: str) -> None:
 def test_tokens_of_other_alphabets_are_not_taken_for_few() -> None:
     assert count_tokens("ありがとう") >= 3
     assert as_line(" a \n b ") == "a b"
+
+
+def test_similar_words_count_where_they_were_compared_and_plain_words_elsewhere() -> None:
+    plain = [candidate(1, meaning=0.5, words=1), candidate(2, meaning=0.5)]
+    assert order(*plain) == [1, 2]
+    compared = [replace(each, word_likeness=share) for each, share in zip(plain, (0.3, 0.6), strict=True)]
+    assert order(*compared) == [2, 1]
+    best = choose([candidate(1, meaning=1.0, word_likeness=1.0)]).chosen[0]
+    assert best.score == 1
+
+
+def test_reasons_name_the_words() -> None:
+    reasons = {
+        chosen.memory.id.int: chosen.reasons[-1]
+        for chosen in choose(
+            [candidate(1, words=2, word_likeness=0.9), candidate(2, word_likeness=0.5), candidate(3, meaning=0.5)]
+        ).chosen
+    }
+    assert reasons == {1: "contains 2 of 3 words of the query", 2: "contains similar words only", 3: "explicit"}

@@ -364,6 +364,9 @@ def test_both_indexes_lead_to_the_same_choice(index: VectorIndex) -> None:
         assert [(each.memory.statement, each.place) for each in shown.choice.chosen] == inside
 
 
+OFFLINE = embedding.WordLlamaEmbedder()
+
+
 def _told(query: str, subject: Subject, index: VectorIndex | None) -> list[tuple[str, int]]:
     vector = vector_of(query)
     given = candidates.parameters(query, vector, embedder=NAME)
@@ -376,7 +379,8 @@ def _told(query: str, subject: Subject, index: VectorIndex | None) -> list[tuple
     with connection.cursor() as cursor:
         cursor.execute(candidates.SET_RUN, candidates.run_of(subject.pk))
         cursor.execute(statement, given | named)
-        chosen = choose(candidates.read(cursor.fetchall()), budget=1000).chosen
+        found = candidates.with_word_likeness(candidates.read(cursor.fetchall()), query, OFFLINE)
+    chosen = choose(found, budget=1000).chosen
     return [(each.memory.statement, each.place) for each in chosen]
 
 

@@ -1,0 +1,74 @@
+"""Likeness word by word of the offline embedder, and the candidates that have it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from memadmin.client.candidates import with_word_likeness
+from memadmin.client.embedding import MOST_WORDS, WordLlamaEmbedder, word_likeness, words_of
+from tests.client.test_recalling import candidate
+
+EMBEDDER = WordLlamaEmbedder()
+
+
+def likeness(query: str, *texts: str) -> list[float]:
+    found = word_likeness(EMBEDDER, query, texts)
+    assert found is not None
+    return found
+
+
+def test_the_closest_word_counts() -> None:
+    soup, bike = likeness("Is the refrigerator broken?", "The fridge was repaired.", "Rides a bicycle to work.")
+    assert soup > bike
+    assert likeness("bicycle", "Has a bicycle.") == [pytest.approx(1)]
+
+
+def test_a_word_with_a_digit_is_like_no_other_word() -> None:
+    this, other = likeness("48213", "Order 48213 was refunded.", "Order 48231 was refunded.")
+    assert this == pytest.approx(1)
+    assert other == 0
+
+
+def test_rare_words_count_more_than_those_of_all_texts() -> None:
+    texts = ["The coach from the club.", "The glockenspiel is away."]
+    assert likeness("the glockenspiel", *texts)[1] > likeness("the glockenspiel", *texts)[0]
+    kinds = ["order refund", "order parcel", "order invoice", "order coat"]
+    shared, single = likeness("order refund", "order parcel", *kinds)[0], likeness("order refund", "refund", *kinds)[0]
+    assert single > shared
+
+
+@pytest.mark.parametrize("query", ["", "?!", "\x00", "ありがとう", "🚲", "x" * 3000, "word " * 3000])
+@pytest.mark.parametrize("text", ["", "...", "Ордер 7", "🚲", "y" * 3000, "Has a bicycle."])
+def test_any_text_has_a_share_between_0_and_1(query: str, text: str) -> None:
+    assert all(0 <= share <= 1.000001 for share in likeness(query, text, "Has a bicycle."))
+
+
+def test_no_texts_have_no_shares() -> None:
+    assert likeness("bicycle") == []
+
+
+def test_long_texts_are_compared_by_their_first_words() -> None:
+    assert len(words_of(" ".join(f"word{number}" for number in range(1000)))) == MOST_WORDS
+    assert words_of("The user's T-71120, the café") == ["the", "user's", "t-71120", "café"]
+
+
+def test_embedders_without_vectors_of_words_leave_candidates_as_they_are() -> None:
+    class Hosted:
+        name = "openai:a-model-256"
+
+        def embed(self, texts: list[str]) -> list[list[float]]:
+            raise AssertionError("nothing is sent for words")
+
+    found = [candidate(1, words=1), candidate(2)]
+    assert with_word_likeness(found, "order", Hosted()) == found  # type: ignore[arg-type]
+
+
+def test_candidates_keep_everything_else() -> None:
+    found = [candidate(1, words=1, statement="Has a bicycle."), candidate(2, statement="Drinks tea.")]
+    compared = with_word_likeness(found, "bicycle", EMBEDDER)
+    assert [replace(each, word_likeness=None) for each in compared] == found
+    assert compared[0].word_likeness == pytest.approx(1)
+    assert compared[0].id == UUID(int=1)
