@@ -65,7 +65,7 @@ QUERIES = {
     "role requests": 10,
     "account": 11,
     "people": 18,
-    "person": 20,
+    "person": 31,
     "audit log": 31,
     "audit log of a subject": 31,
     "events by day": 10,

@@ -39,13 +39,14 @@ from memadmin.accounts.people.listing import DUTIES, role_table, rows_of
 from memadmin.accounts.role_requests import services as role_requests
 from memadmin.accounts.role_requests.services import ADMINISTER, AccountRight
 from memadmin.accounts.roles import ROLES
+from memadmin.audit.pages.person_reads import reads_of
 from memadmin.web.help.rights import rights_of
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 
-VIEW, ADD = "accounts.view_people", "auth.add_user"
+VIEW, ADD, LOG = "accounts.view_people", "auth.add_user", "audit.view_auditevent"
 
 PEOPLE = ListPage("accounts/people/list.html", salt="people")
 MOST_WAITING = 20
@@ -186,6 +187,7 @@ def person_page(
         "factors": [factor for factor in factors if factor is not codes],
         "codes_left": len(codes.wrap().get_unused_codes()) if codes else 0,
         "link": unused.order_by("-expires_at").first(),
+        "reads": reads_of(shown, viewer=request.user) if request.user.has_perm(LOG) else None,
         "may_change": may_change,
         "may_decide": request.user.has_perm(ADMINISTER),
         "form": form,

@@ -84,6 +84,11 @@ class ListedEvent:
         return [counted(count, name) for name, count in sorted(self.event.counters.items())]
 
     @property
+    def item_count(self) -> int | None:
+        """Items that a read showed; None of an event that counts none."""
+        return self.event.counters.get("items")
+
+    @property
     def reason(self) -> str:
         event_type = types.known(self.event.type)
         code = self.event.reason_code
