@@ -41,7 +41,8 @@ LONG = "a-long-one"
 """The session whose timeline grows."""
 
 QUERIES = {
-    "overview": 57,
+    "overview": 58,
+    "redactions": 10,
     "sessions": 15,
     "sessions of a subject": 17,
     "sessions of a ticket": 15,
@@ -225,6 +226,7 @@ def addresses() -> Mapping[str, str]:
         "news of a timeline": at("sessions:live", long.pk),
         "items after a timeline": at("sessions:news", long.pk, after=first.sign(long)),
         "item": at("sessions:item", long.pk, item),
+        "redactions": at("sessions:redactions"),
         "subjects": at("sessions:subjects"),
         "subject": at("sessions:subject", whom.pk),
         "search": at("sessions:search-results", known.pk),

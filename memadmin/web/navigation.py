@@ -67,6 +67,7 @@ SECTIONS = {
         NavigationLink("Requests", "erasure:requests", "file-text-shield", "d", ("erasure.view_request",)),
         NavigationLink("Retention", "policies:list", "hourglass", "y", ("retention.view_policy",)),
         NavigationLink("Holds", "retention:holds", "gavel", "h", ("retention.view_hold",)),
+        NavigationLink("Redactions", "sessions:redactions", "eraser", "x", ("sessions_app.redact_content",)),
         NavigationLink("Data map", "data_map:map", "map-2", "e", ("erasure.view_data_map",)),
         NavigationLink("Audit log", "audit:list", "list-check", "a", ("audit.view_auditevent",)),
     ],

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, TextSearch
+    from sessions_app.models import Redaction, SessionIdPattern, SessionRecord, SessionStore, Subject, TextSearch
 
 
 # A loose index scan: one step along an index for each name, however many sessions have it. DISTINCT reads them all.
@@ -212,6 +212,34 @@ class SessionIdPatternQuerySet(models.QuerySet["SessionIdPattern"]):
     def of(self, store: SessionStore) -> SessionIdPatternQuerySet:
         """Patterns of a store in the order in which they are tried."""
         return self.filter(store=store).order_by("position", "pk")
+
+
+class RedactionQuerySet(models.QuerySet["Redaction"]):
+    def newest_first(self) -> RedactionQuerySet:
+        return self.order_by("-requested_at", "-pk")
+
+    def unfinished(self) -> RedactionQuerySet:
+        return self.filter(ended_at__isnull=True)
+
+    def ended(self) -> RedactionQuerySet:
+        return self.filter(ended_at__isnull=False)
+
+    def awaiting_approval(self, at: datetime) -> RedactionQuerySet:
+        """Redactions that wait for a second person, and have not expired at `at`."""
+        return self.unfinished().filter(needs_approval=True, approved_at__isnull=True, expires_at__gt=at)
+
+    def refused(self) -> RedactionQuerySet:
+        """Redactions that ended without the approval they needed: declined, withdrawn or expired."""
+        return self.ended().filter(needs_approval=True, approved_at__isnull=True)
+
+    def carried_out(self) -> RedactionQuerySet:
+        """Ended redactions that needed no approval, or had it."""
+        return self.ended().filter(Q(needs_approval=False) | Q(approved_at__isnull=False))
+
+    def with_people(self) -> RedactionQuerySet:
+        """Redactions with subject, run, requester and approver, and the addresses of the requester. One query more."""
+        people = self.select_related("subject", "run__reason_by", "requested_by", "approved_by")
+        return people.prefetch_related("requested_by__emailaddress_set")
 
 
 class TextSearchQuerySet(models.QuerySet["TextSearch"]):

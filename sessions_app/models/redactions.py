@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from django.urls import reverse
 
 from memadmin.runs.models import Run
+from sessions_app.models import querysets
 from sessions_app.models.subjects import Subject
 
 
@@ -49,7 +50,13 @@ class Redaction(models.Model):
     # How far it is, and what came of it.
     run = models.OneToOneField(Run, on_delete=models.PROTECT, related_name="redaction")
 
+    objects = querysets.RedactionQuerySet.as_manager()
+
     class Meta:
+        indexes: ClassVar = [
+            models.Index(fields=["-requested_at", "-id"], name="redaction_newest"),
+            models.Index(fields=["requested_at"], condition=Q(ended_at__isnull=True), name="redaction_unfinished"),
+        ]
         constraints: ClassVar = [
             models.CheckConstraint(
                 condition=Q(ended_at__isnull=True) | Q(text=""), name="ended_redaction_forgets_its_text"

@@ -247,6 +247,7 @@ MATRIX: dict[str, Rule] = {
     "sessions:reveal-session": verb(KEEPERS),
     "sessions:redact-item": form(DECIDERS),
     "sessions:redact-session": form(DECIDERS),
+    "sessions:redactions": page(DECIDERS),
     "sessions:redaction": page(DECIDERS),
     "sessions:redaction-approve": verb(DECIDERS),
     "sessions:redaction-decline": verb(DECIDERS),

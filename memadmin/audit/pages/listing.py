@@ -86,7 +86,8 @@ class ListedEvent:
     @property
     def item_count(self) -> int | None:
         """Items that a read showed; None of an event that counts none."""
-        return self.event.counters.get("items")
+        count: int | None = self.event.counters.get("items")
+        return count
 
     @property
     def reason(self) -> str:
