@@ -13,8 +13,10 @@ from playwright.sync_api import Page, expect
 from memadmin import audit
 from memadmin.accounts.models import RoleRequest
 from memadmin.accounts.people import services
+from sessions_app.audit_events import SESSION_VIEWED
 from tests.accounts.factors import with_app
 from tests.browser.conftest import Watch
+from tests.builders import make_session, make_subject
 from tests.people import person, signed_in_by_password
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
@@ -128,6 +130,17 @@ def test_pages_in_all_sizes_and_themes(look: Look, sign_in: SignIn) -> None:
     look(reverse("people:new"))
     look(reverse("people:off", args=[clerk.pk]))
     look(reverse("people:link", args=[clerk.pk]))
+    session = make_session(subject=make_subject("cust_48213"), ticket="T-90456")
+    for outcome in ("succeeded", "denied"):
+        audit.record_alone(
+            SESSION_VIEWED,
+            by=clerk,
+            target=session,
+            subject=session.subject,
+            counters={"items": 16},
+            reason_code="customer_case",
+            outcome=outcome,
+        )
     sign_in("auditor")
     look(reverse("people:person", args=[clerk.pk]))
     assert Client().get(PEOPLE).status_code == 302
