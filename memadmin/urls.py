@@ -1,13 +1,14 @@
-"""Every URL of the console; apps are named by string, so that nothing imports upwards."""
+"""Every URL of the console; apps are named by string, so that nothing imports upwards.
+
+The health checks have none: `memadmin.web.health` answers them before.
+"""
 
 from django.contrib import admin
 from django.urls import include, path
 
-from memadmin.web import health, palette, policy_reports
+from memadmin.web import palette, policy_reports
 
 urlpatterns = [
-    path("healthz", health.healthz, name="healthz"),
-    path("readyz", health.readyz, name="readyz"),
     path("policy-report/", policy_reports.policy_report, name="policy-report"),
     path("palette/", palette.find, name="palette"),
     path("accounts/", include("memadmin.accounts.urls")),

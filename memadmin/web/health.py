@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Any
 
-from django.contrib.auth.decorators import login_not_required
 from django.db import Error, connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
@@ -17,7 +18,6 @@ from memadmin.web import job_queue
 
 
 @require_safe
-@login_not_required
 @never_cache
 def healthz(request: HttpRequest) -> HttpResponse:
     """200 whenever the process responds; a failing database is no reason to restart it."""
@@ -25,7 +25,6 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-@login_not_required
 @never_cache
 def readyz(request: HttpRequest) -> JsonResponse:
     """200 when pages can be served, else 503 with the reasons: sentences without details, since access is public.
@@ -36,6 +35,19 @@ def readyz(request: HttpRequest) -> JsonResponse:
     degraded = [] if problems else reasons_for_alarm()
     answer = {"ready": not problems, "problems": problems, "degraded": degraded}
     return JsonResponse(answer, status=503 if problems else 200)
+
+
+PROBES: dict[str, Callable[[HttpRequest], HttpResponse]] = {"/healthz": healthz, "/readyz": readyz}
+
+
+def answer_probes(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Any:
+    """Middleware: answers the health checks before the Host is checked, since probes call a server by its address."""
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        probe = PROBES.get(request.path_info)
+        return probe(request) if probe else get_response(request)
+
+    return answer
 
 
 def reasons_for_alarm() -> list[str]:

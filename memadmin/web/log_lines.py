@@ -18,4 +18,14 @@ class RefusalsInOneLine(logging.Formatter):
         # A copy: other handlers get the record with its exception.
         brief = copy.copy(record)
         brief.exc_info = brief.exc_text = brief.stack_info = None
+        if record.name == "django.security.DisallowedHost":
+            brief.msg, brief.args = naming_our_setting(record.getMessage()), ()
         return " ".join(super().format(brief).split("\n"))
+
+
+def naming_our_setting(message: str) -> str:
+    """Django's message about an unknown Host, with the name of the environment variable and what a proxy has to do."""
+    return message.replace(
+        " to ALLOWED_HOSTS.",
+        " to MEMADMIN_ALLOWED_HOSTS. Behind a proxy, let it pass the Host header of the browser's request.",
+    )

@@ -87,8 +87,6 @@ def admin_of(
 
 
 MATRIX: dict[str, Rule] = {
-    "healthz": page(OPEN),
-    "readyz": page(OPEN),
     "policy-report": verb(OPEN),
     "palette": verb(EVERYBODY),
     # Help

@@ -49,3 +49,24 @@ def test_probes_are_not_sent_to_https(client: Client, settings: Settings) -> Non
     settings.SECURE_SSL_REDIRECT = True
     assert client.get("/healthz").status_code == 200
     assert client.get("/accounts/login/").status_code == 301
+
+
+@pytest.mark.parametrize("host", ["10.0.0.7:8000", "elsewhere.example", "no such host"])
+def test_probes_by_any_name_are_answered(client: Client, host: str) -> None:
+    response = client.get("/healthz", headers={"host": host})
+    assert (response.status_code, response.text) == (200, "alive\n")
+    assert response["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.django_db
+def test_a_ready_answer_by_address_says_no_more_than_by_name(client: Client) -> None:
+    by_address = client.get("/readyz", headers={"host": "10.0.0.7:8000"})
+    assert (by_address.status_code, by_address.json()) == (200, client.get("/readyz").json())
+
+
+@pytest.mark.parametrize("path", ["/", "/accounts/login/", "/healthz/", "/readyz/../", "/static/app.css"])
+def test_nothing_else_is_answered_by_an_unknown_name(client: Client, path: str) -> None:
+    """No `db` fixture here: the name is refused before any query."""
+    response = client.get(path, headers={"host": "10.0.0.7:8000"})
+    assert response.status_code in (400, 404)
+    assert path == "/static/app.css" or response.status_code == 400

@@ -68,7 +68,10 @@ def test_refusal_is_one_line(logged: io.StringIO, name: str) -> None:
 def test_unknown_host_and_missing_token_are_one_line(logged: io.StringIO) -> None:
     Client().get("/missing", headers={"host": "elsewhere.example"})
     [line] = logged.getvalue().splitlines()
-    assert "Invalid HTTP_HOST header: 'elsewhere.example'" in line
+    assert "Invalid HTTP_HOST header: 'elsewhere.example'. You may need to add 'elsewhere.example' to MEMADMIN_" in line
+    assert line.endswith(
+        "MEMADMIN_ALLOWED_HOSTS. Behind a proxy, let it pass the Host header of the browser's request."
+    )
     Client(enforce_csrf_checks=True).post("/missing")
     assert len(logged.getvalue().splitlines()) == 2
 
