@@ -7,10 +7,14 @@ An empty variable counts as not set. Defaults are in `memadmin.variables`.
 from __future__ import annotations
 
 import base64
+import difflib
+import ipaddress
+import os
 import re
 import secrets
 import zoneinfo
 from dataclasses import dataclass, field
+from email.utils import parseaddr
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +28,9 @@ from memadmin import variables
 
 _environment = FileAwareMapping(cache=False)
 
+SHORTEST_SECRET_KEY = 32
+"""In characters; a generated key has 67."""
+
 POSTGRES = ("postgres://", "postgresql://")
 YES, NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
@@ -31,7 +38,11 @@ YES, NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 def text(name: str) -> str:
     """The value, or else the default, without spaces around it: a file with a secret usually ends in a newline."""
     try:
-        return str(_environment.get(name, "")).strip() or variables.default_of(name)
+        value = str(_environment.get(name, "")).strip()
+        if not value and (path := os.environ.get(f"{name}_FILE")):
+            # Nobody names a file to set nothing: a default in its place would hide that the secret did not arrive.
+            raise ImproperlyConfigured(f"{name}_FILE names {path}, which is empty.")
+        return value or variables.default_of(name)
     except OSError as problem:
         raise ImproperlyConfigured(
             f"{name}_FILE names {problem.filename}, which cannot be read: {problem.strerror}."
@@ -64,6 +75,14 @@ def positive_integer(name: str) -> int:
     if not value.isdecimal() or int(value) < 1:
         raise ImproperlyConfigured(f"{name} must be a whole number above zero; it is {value!r}.")
     return int(value)
+
+
+def at_most(name: str, limit: str) -> int:
+    """A positive integer that is not above that of the variable `limit`, where it would have no effect."""
+    value, most = positive_integer(name), positive_integer(limit)
+    if value > most:
+        raise ImproperlyConfigured(f"{name} must be at most {limit}, which is {most}; it is {value}.")
+    return value
 
 
 def whole_number(name: str) -> int:
@@ -134,12 +153,30 @@ def distiller(name: str) -> str:
     return value
 
 
+HTTPS_OR_HERE = ("https://", "http://localhost:", "http://127.0.0.1:")
+
+
+def host_of(address: str) -> str:
+    """Host name of an address; empty if it has none."""
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""
+
+
 def https_address(name: str) -> str:
     """Empty when it is not set. Without HTTPS only this machine itself."""
     value = text(name)
-    if value and not value.startswith(("https://", "http://localhost:", "http://127.0.0.1:")):
+    if value and not (value.startswith(HTTPS_OR_HERE) and host_of(value)):
         raise ImproperlyConfigured(f"{name} must be an address that begins with https://; it is {value!r}.")
     return value.rstrip("/")
+
+
+def yes_with(name: str, other: str) -> bool:
+    """Whether the value means yes; it has an effect only if `other` does, too."""
+    if yes_or_no(name) and not yes_or_no(other):
+        raise ImproperlyConfigured(f"{name} is on, so {other} must be on, too.")
+    return yes_or_no(name)
 
 
 def required_with(name: str, other: str) -> str:
@@ -158,10 +195,33 @@ def embedded_role(name: str) -> str:
     return value
 
 
-def origins(name: str) -> list[str]:
+def hosts(name: str) -> list[str]:
+    """Host names as they are compared with the Host header, without its port."""
     values = words(name)
     for value in values:
-        if not value.startswith(("https://", "http://")):
+        if not is_host(value):
+            raise ImproperlyConfigured(
+                f"{name} must list host names such as memadmin.example.org, without scheme, port or path (.example.org"
+                f" for all below a domain, [::1] for an IPv6 address); it has {value!r}."
+            )
+    return values
+
+
+def is_host(value: str) -> bool:
+    if value.startswith("["):
+        try:
+            ipaddress.IPv6Address(value[1:].removesuffix("]"))
+        except ValueError:
+            return False
+        return value.endswith("]")
+    return value == "*" or bool(re.fullmatch(r"\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?", value, re.IGNORECASE))
+
+
+def origins(name: str) -> list[str]:
+    values = [value.rstrip("/") for value in words(name)]
+    for value in values:
+        # A browser sends no path with an origin.
+        if not value.startswith(("https://", "http://")) or not host_of(value) or value.count("/") > 2:
             raise ImproperlyConfigured(f"{name} must list origins such as https://memadmin.example.org, not {value!r}.")
     return values
 
@@ -194,10 +254,27 @@ def mail_addresses(name: str) -> list[str]:
     return values
 
 
+def mail_sender(name: str) -> str:
+    """An e-mail address, also with a name before it."""
+    value = text(name)
+    try:
+        validate_email(parseaddr(value)[1])
+    except ValidationError:
+        raise ImproperlyConfigured(
+            f"{name} must be an e-mail address such as memadmin@example.org; it is {value!r}."
+        ) from None
+    return value
+
+
 def secret_key(name: str, kept: Path) -> str:
     """A signing secret: from the environment, or else generated once and kept in a file."""
     given = text(name)
     if given:
+        if len(given) < SHORTEST_SECRET_KEY:
+            # The value is not repeated: it is a secret.
+            raise ImproperlyConfigured(
+                f"{name} must have at least {SHORTEST_SECRET_KEY} characters, such as `openssl rand -base64 50` writes."
+            )
         return given
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -253,7 +330,7 @@ def named_secrets(name: str, prefix: str) -> tuple[NamedSecret, ...]:
         try:
             value = text(variable)
         except (ImproperlyConfigured, UnicodeDecodeError):
-            problem = f"the file that {variable}_FILE names cannot be read."
+            problem = f"the file that {variable}_FILE names cannot be read, or is empty."
             found[word] = NamedSecret(word, variable, problem=problem)
             continue
         problem = "" if value else f"{variable} is not set."
@@ -363,3 +440,25 @@ def database(name: str) -> dict[str, Any]:
         # The value is not repeated: it contains a password.
         raise ImproperlyConfigured(f"{name} must look like postgres://role:password@host:5432/database.")
     return settings
+
+
+OURS, SESSION_KEY = "MEMADMIN_", "MEMADMIN_SESSION_KEY_"
+
+
+def unknown_names() -> list[str]:
+    """Sentences about variables of this process that nothing reads, because they are misspelt or of another version."""
+    keys = {f"{SESSION_KEY}{name.replace('-', '_').upper()}" for name in words("MEMADMIN_KEYRING")}
+    known = {name for name in variables.VARIABLES if not name.endswith("*")} | keys
+    sentences = []
+    for given in sorted(os.environ):
+        name = given.removesuffix("_FILE")
+        if not given.startswith(OURS) or given in known or name in known:
+            continue
+        if name.startswith(SESSION_KEY):
+            sentences.append(f"{given} is set, and MEMADMIN_KEYRING does not list that key: it is not used.")
+        else:
+            ours = [each.removeprefix(OURS) for each in known]
+            alike = difflib.get_close_matches(name.removeprefix(OURS), ours, n=1, cutoff=0.75)
+            question = f" Did you mean {alike[0] if alike[0] in known else OURS + alike[0]}?" if alike else ""
+            sentences.append(f"{given} is no setting and has no effect.{question}")
+    return sentences

@@ -26,7 +26,7 @@ DEBUG = environment.yes_or_no("MEMADMIN_DEBUG")
 SECRET_KEY = environment.secret_key("MEMADMIN_SECRET_KEY", kept=DATA_DIR / "secret-key")
 # Values signed or encrypted with an earlier key stay readable.
 SECRET_KEY_FALLBACKS = environment.words("MEMADMIN_OLD_SECRET_KEYS")
-ALLOWED_HOSTS = environment.words("MEMADMIN_ALLOWED_HOSTS")
+ALLOWED_HOSTS = environment.hosts("MEMADMIN_ALLOWED_HOSTS")
 CSRF_TRUSTED_ORIGINS = environment.origins("MEMADMIN_TRUSTED_ORIGINS")
 IS_HTTPS = environment.yes_or_no("MEMADMIN_HTTPS")
 IS_BEHIND_PROXY = environment.yes_or_no("MEMADMIN_BEHIND_PROXY")
@@ -116,7 +116,7 @@ GRANT_APPROVAL = not environment.yes_or_no("MEMADMIN_GRANTS_WITHOUT_APPROVAL")
 MAIL_SERVER = environment.mail_server("MEMADMIN_MAIL_URL")
 globals().update(MAIL_SERVER)
 EMAIL_TIMEOUT = 10
-DEFAULT_FROM_EMAIL = environment.text("MEMADMIN_MAIL_FROM")
+DEFAULT_FROM_EMAIL = environment.mail_sender("MEMADMIN_MAIL_FROM")
 CONSOLE_URL = environment.https_address("MEMADMIN_URL") or environment.required_with(
     "MEMADMIN_URL", "MEMADMIN_MAIL_URL"
 )
@@ -124,7 +124,7 @@ CONSOLE_URL = environment.https_address("MEMADMIN_URL") or environment.required_
 PURPOSE_REQUIRED = environment.choice("MEMADMIN_PURPOSE", "required", "optional") == "required"
 PURPOSE_LIMIT = timedelta(hours=environment.positive_integer("MEMADMIN_PURPOSE_HOURS"))
 # Sessions that one user opens within an hour before compliance staff is notified, and before further ones are refused.
-READ_NOTICE = environment.positive_integer("MEMADMIN_READ_NOTICE")
+READ_NOTICE = environment.at_most("MEMADMIN_READ_NOTICE", "MEMADMIN_READ_LIMIT")
 READ_LIMIT = environment.positive_integer("MEMADMIN_READ_LIMIT")
 READ_WINDOW = timedelta(hours=1)
 # Review target: a proposed memory that waits longer is late.
@@ -343,7 +343,11 @@ SECURE_SSL_REDIRECT = IS_HTTPS
 # Probes come from inside, by plain HTTP.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SECURE_HSTS_SECONDS = int(timedelta(days=365).total_seconds()) if IS_HTTPS else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = IS_HTTPS
+# They bind other sites of the domain, and the second one for months after it is withdrawn: choices, which Django's
+# checks would demand.
+SECURE_HSTS_INCLUDE_SUBDOMAINS = environment.yes_with("MEMADMIN_HSTS_SUBDOMAINS", "MEMADMIN_HTTPS")
+SECURE_HSTS_PRELOAD = environment.yes_with("MEMADMIN_HSTS_PRELOAD", "MEMADMIN_HSTS_SUBDOMAINS")
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if IS_BEHIND_PROXY else None
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"

@@ -150,10 +150,22 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
     "Web server": (
         Variable(
             "MEMADMIN_ALLOWED_HOSTS",
-            "Host names under which the console is reached, separated by commas.",
+            "Host names under which the console is reached, separated by commas, without scheme and port. Health checks"
+            " answer under any name.",
             "localhost, 127.0.0.1, [::1]",
         ),
         Variable("MEMADMIN_HTTPS", "Secure cookies, HSTS and redirects to HTTPS.", "no"),
+        Variable(
+            "MEMADMIN_HSTS_SUBDOMAINS",
+            "HSTS also for all subdomains of the console's host: browsers then refuse each that has no HTTPS.",
+            "no",
+        ),
+        Variable(
+            "MEMADMIN_HSTS_PRELOAD",
+            "Consent to the browsers' lists of HTTPS sites, from which a domain is removed only after months. Requires"
+            " `MEMADMIN_HSTS_SUBDOMAINS`.",
+            "no",
+        ),
         Variable(
             "MEMADMIN_BEHIND_PROXY",
             "Trust `X-Forwarded-Proto` and the last entry of `X-Forwarded-For`. The proxy must set the first header"
@@ -166,7 +178,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         Variable("MEMADMIN_URL", "Address of the console for links in mail. Required with `MEMADMIN_MAIL_URL`."),
         Variable(
             "MEMADMIN_SECRET_KEY",
-            "Signs session cookies and page links, and encrypts the secrets of second factors.",
+            "Signs session cookies and page links, and encrypts the secrets of second factors. At least 32 characters.",
             unset="generated once, kept in the data folder",
         ),
         Variable(
@@ -203,7 +215,8 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         Variable("MEMADMIN_PURPOSE_HOURS", "Time for which a stated purpose is valid.", "4", "hours"),
         Variable(
             "MEMADMIN_READ_NOTICE",
-            "Sessions that one user may open within an hour before the log and a mail report it.",
+            "Sessions that one user may open within an hour before the log and a mail report it; at most"
+            " `MEMADMIN_READ_LIMIT`.",
             "100",
             "sessions per hour",
         ),

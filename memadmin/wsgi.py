@@ -18,10 +18,11 @@ try:
 except ImproperlyConfigured as mistake:
     sys.exit(f"memadmin: {mistake}")
 
-from sessions_app.encryption.checks import session_keys_are_usable  # it needs the settings
+from memadmin.web.checks import settings_are_known  # they need the settings
+from sessions_app.encryption.checks import session_keys_are_usable
 
 # A command says at its start what its checks find; this is the start of the web server.
-for warning in session_keys_are_usable():
+for warning in (*settings_are_known(), *session_keys_are_usable()):
     logging.getLogger("memadmin").warning("%s %s", warning.msg, warning.hint or "")
 
 # What is there now stays: without this the collector looks through all of it in the middle of somebody's request, for

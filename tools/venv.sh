@@ -18,5 +18,14 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     "$python" -m venv --clear .venv
 fi
 echo "Installing what $lock names into .venv ..."
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement "$lock"
+# One line for each package, since this takes minutes. A pipe ends with the status of its last program, so pip's is kept.
+failed=.venv/.failed
+rm -f "$failed"
+{
+    .venv/bin/python -m pip install --progress-bar off --disable-pip-version-check --require-hashes \
+        --requirement "$lock" || touch "$failed"
+} | awk -v about="$(grep -c '^[a-z].*==' "$lock")" '
+    /^Collecting/ { printf "  %d of about %d: %s\n", ++count, about, $2; fflush() }
+    /^Installing collected/ { print "  unpacking them ..."; fflush() }'
+[ ! -e "$failed" ] || exit 1
 cp "$lock" "$stamp"

@@ -26,6 +26,15 @@ def agent_tables_differ(**options: Any) -> list[CheckMessage]:
     ]
 
 
+@register
+def settings_are_known(**options: Any) -> list[CheckMessage]:
+    """Made at every start. A warning, since a name may be meant for another program of the container."""
+    return [
+        Warning(sentence, hint="The settings page of the documentation has all names.", id="memadmin.W004")
+        for sentence in environment.unknown_names()
+    ]
+
+
 @register(Tags.staticfiles, deploy=True)
 def static_files_are_collected(**options: Any) -> list[CheckMessage]:
     storage = storages[STATICFILES_STORAGE_ALIAS]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import runpy
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,8 +15,12 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from memadmin import environment
+from memadmin.web.checks import settings_are_known
 
 GOOD_URL = "postgres://console:p%40ss@db.example:6432/agents?sslmode=require"
+
+HOSTS = ["memadmin.example", ".example.org", "[::1]", "10.0.0.7", "*"]
+HERE = "http://[::1]:8000"
 
 STARTS = {
     "manage.py": [sys.executable, "manage.py", "migrate"],
@@ -48,6 +54,14 @@ STARTS = {
             {"DATABASE_URL": "postgres://role@host/name", "MEMADMIN_DATABASE_ROLE": "memadmin_web"},
             "MEMADMIN_DATABASE_ROLE is for the embedded PostgreSQL; with DATABASE_URL, put the role into it.",
         ),
+        ({"MEMADMIN_SECRET_KEY": "abcde"}, "MEMADMIN_SECRET_KEY must have at least 32 characters, such as `openssl"),
+        ({"MEMADMIN_SECRET_KEY_FILE": "/dev/null"}, "MEMADMIN_SECRET_KEY_FILE names /dev/null, which is empty."),
+        ({"DATABASE_URL_FILE": "/dev/null"}, "DATABASE_URL_FILE names /dev/null, which is empty."),
+        ({"MEMADMIN_ALLOWED_HOSTS": "https://memadmin.example"}, "MEMADMIN_ALLOWED_HOSTS must list host names such as"),
+        ({"MEMADMIN_READ_NOTICE": "301"}, "MEMADMIN_READ_NOTICE must be at most MEMADMIN_READ_LIMIT, which is 300; it"),
+        ({"MEMADMIN_MAIL_FROM": "the console"}, "MEMADMIN_MAIL_FROM must be an e-mail address such as memadmin@"),
+        ({"MEMADMIN_HSTS_PRELOAD": "yes"}, "MEMADMIN_HSTS_PRELOAD is on, so MEMADMIN_HSTS_SUBDOMAINS must be on, too."),
+        ({"MEMADMIN_HSTS_SUBDOMAINS": "yes"}, "MEMADMIN_HSTS_SUBDOMAINS is on, so MEMADMIN_HTTPS must be on, too."),
         ({"MEMADMIN_DATA_DIR": "/dev/null/x"}, "MEMADMIN_SECRET_KEY is not set and /dev/null/x/secret-key cannot be"),
     ],
 )
@@ -104,9 +118,11 @@ def test_a_database_url_keeps_its_password_and_its_options(monkeypatch: pytest.M
 
 
 def test_a_secret_may_come_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "key").write_text("$ecret\n")
+    (tmp_path / "key").write_text("$ecret-from-a-file-that-is-long-enough\n")
     monkeypatch.setenv("MEMADMIN_SECRET_KEY_FILE", str(tmp_path / "key"))
-    assert environment.secret_key("MEMADMIN_SECRET_KEY", kept=tmp_path / "unused") == "$ecret"
+    assert environment.secret_key("MEMADMIN_SECRET_KEY", kept=tmp_path / "unused") == (
+        "$ecret-from-a-file-that-is-long-enough"
+    )
 
 
 def test_a_secret_that_nobody_gave_is_made_once_and_kept_to_oneself(tmp_path: Path) -> None:
@@ -126,6 +142,11 @@ def test_a_secret_that_nobody_gave_is_made_once_and_kept_to_oneself(tmp_path: Pa
         (environment.words, " a, b ,,c", ["a", "b", "c"]),
         (environment.positive_integer, "12", 12),
         (environment.table_name, "agents.sessions", "agents.sessions"),
+        (environment.hosts, "memadmin.example, .example.org,[::1],10.0.0.7, *", HOSTS),
+        (environment.origins, "https://memadmin.example/, http://[::1]:8000", ["https://memadmin.example", HERE]),
+        (environment.mail_sender, "memadmin@localhost", "memadmin@localhost"),
+        (environment.mail_sender, "The console <console@example.org>", "The console <console@example.org>"),
+        (environment.https_address, "https://memadmin.example/", "https://memadmin.example"),
     ],
 )
 def test_values(monkeypatch: pytest.MonkeyPatch, read: Callable[[str], object], value: str, answer: object) -> None:
@@ -143,6 +164,16 @@ def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) ->
     [
         (environment.yes_or_no, "ture"),
         (environment.origins, "memadmin.example.org"),
+        (environment.origins, "https://"),
+        (environment.origins, "https://memadmin.example/console"),
+        (environment.hosts, "memadmin.example:8000"),
+        (environment.hosts, "memadmin.example/console"),
+        (environment.hosts, "*.example.org"),
+        (environment.hosts, "::1"),
+        (environment.hosts, "[::1]:8000"),
+        (environment.hosts, "[memadmin.example]"),
+        (environment.https_address, "https://"),
+        (environment.mail_sender, "memadmin"),
         (environment.positive_integer, "0"),
         (environment.positive_integer, "-1"),
         (environment.positive_integer, "many"),
@@ -171,3 +202,109 @@ def test_a_mail_server_comes_from_one_address(monkeypatch: pytest.MonkeyPatch) -
     assert server["EMAIL_BACKEND"] == "django.core.mail.backends.smtp.EmailBackend"
     assert (server["EMAIL_HOST"], server["EMAIL_PORT"], server["EMAIL_USE_TLS"]) == ("mail.example.org", 587, True)
     assert (server["EMAIL_HOST_USER"], server["EMAIL_HOST_PASSWORD"]) == ("name", "p@ss")
+
+
+@pytest.mark.parametrize(
+    ("given", "keyring", "sentences"),
+    [
+        (
+            "MEMADMIN_ALOWED_HOSTS",
+            "",
+            ["MEMADMIN_ALOWED_HOSTS is no setting and has no effect. Did you mean MEMADMIN_ALLOWED_HOSTS?"],
+        ),
+        (
+            "MEMADMIN_SECRETKEY_FILE",
+            "",
+            ["MEMADMIN_SECRETKEY_FILE is no setting and has no effect. Did you mean MEMADMIN_SECRET_KEY?"],
+        ),
+        (
+            "MEMADMIN_DATABASE_URL",
+            "",
+            ["MEMADMIN_DATABASE_URL is no setting and has no effect. Did you mean DATABASE_URL?"],
+        ),
+        ("MEMADMIN_TEAPOT", "", ["MEMADMIN_TEAPOT is no setting and has no effect."]),
+        ("MEMADMIN_POOL_SIZE", "", []),
+        ("MEMADMIN_SECRET_KEY_FILE", "", []),
+        ("MEMADMIN_SESSION_KEY_VAULT_2026_FILE", "vault-2026", []),
+        (
+            "MEMADMIN_SESSION_KEY_VAULT_2026",
+            "vault-2025",
+            ["MEMADMIN_SESSION_KEY_VAULT_2026 is set, and MEMADMIN_KEYRING does not list that key: it is not used."],
+        ),
+        ("TEAPOT", "", []),
+    ],
+)
+def test_names_that_nothing_reads_are_told(
+    monkeypatch: pytest.MonkeyPatch, given: str, keyring: str, sentences: list[str]
+) -> None:
+    for name in [name for name in os.environ if name.startswith("MEMADMIN_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("MEMADMIN_KEYRING", keyring)
+    monkeypatch.setenv(given, "x")
+    assert environment.unknown_names() == sentences
+    assert [message.msg for message in settings_are_known()] == sentences
+
+
+@pytest.mark.slow
+def test_misspelt_names_are_told_at_the_start_of_a_web_server(tmp_path: Path) -> None:
+    result = start(STARTS["wsgi"], {"MEMADMIN_DATA_DIR": str(tmp_path), "MEMADMIN_POOLSIZE": "9"})
+    assert result.returncode == 0
+    assert "MEMADMIN_POOLSIZE is no setting and has no effect. Did you mean MEMADMIN_POOL_SIZE?" in result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [[], ["--json"]])
+def test_check_stores_ends_with_1_without_its_database(tmp_path: Path, arguments: list[str]) -> None:
+    nobody_listens = {"DATABASE_URL": "postgres://role:secret@127.0.0.1:1/name", "MEMADMIN_DATA_DIR": str(tmp_path)}
+    result = start([sys.executable, "manage.py", "check_stores", *arguments], nobody_listens)
+    assert result.returncode == 1
+    assert "The database is not responding" in result.stdout
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"MEMADMIN_HTTPS": "yes"}, (False, False)),
+        ({"MEMADMIN_HTTPS": "yes", "MEMADMIN_HSTS_SUBDOMAINS": "yes"}, (True, False)),
+        ({"MEMADMIN_HTTPS": "yes", "MEMADMIN_HSTS_SUBDOMAINS": "yes", "MEMADMIN_HSTS_PRELOAD": "yes"}, (True, True)),
+    ],
+)
+def test_other_sites_of_the_domain_are_bound_only_by_choice(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variables: dict[str, str], expected: tuple[bool, bool]
+) -> None:
+    monkeypatch.setenv("MEMADMIN_DATA_DIR", str(tmp_path))
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    made = runpy.run_path(str(settings.CHECKOUT_DIR / "memadmin" / "settings.py"))
+    assert made["SECURE_HSTS_SECONDS"] == 365 * 24 * 3600
+    assert (made["SECURE_HSTS_INCLUDE_SUBDOMAINS"], made["SECURE_HSTS_PRELOAD"]) == expected
+
+
+PIP = """#!/bin/sh
+case "$*" in
+    *--version*) exit 0 ;;
+esac
+echo "Collecting one==1 (from -r requirements.txt (line 1))"
+echo "  Downloading one-1.whl"
+echo "Collecting two==2 (from -r requirements.txt (line 2))"
+echo "Installing collected packages: one, two"
+exit {code}
+"""
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_an_installation_shows_its_progress_and_its_failure(tmp_path: Path, code: int) -> None:
+    shutil.copytree(settings.CHECKOUT_DIR / "tools", tmp_path / "tools")
+    (tmp_path / "requirements.txt").write_text("one==1\ntwo==2\n")
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(PIP.replace("{code}", str(code)))
+    python.chmod(0o755)
+    run = subprocess.run(
+        [tmp_path / "tools" / "venv.sh", "requirements.txt"], check=False, capture_output=True, text=True
+    )
+    assert run.returncode == code
+    shown = ["  1 of about 2: one==1", "  2 of about 2: two==2", "  unpacking them ..."]
+    assert run.stdout.splitlines()[1:] == shown
+    assert (tmp_path / ".venv" / ".requirements.txt").exists() == (code == 0)

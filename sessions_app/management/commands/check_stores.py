@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from argparse import ArgumentParser
 from typing import Any
 
@@ -13,14 +14,21 @@ from sessions_app.encryption.subject_keys import folder_problems
 from sessions_app.services import path_watch
 from sessions_app.stores.base import StoreHealth, StoreProblem, StoreUnavailable
 
+CheckedStore = tuple[str, str, StoreHealth]
+"""Name, kind and health of a store."""
+
 
 class Command(BaseCommand):
-    help = "Checks every store: connection, tables, registry and fence, indexes, ids, time zone. Always exits with 0."
+    help = (
+        "Checks every store: connection, tables, registry and fence, indexes, ids, time zone. Exits with 1 if"
+        " the console's database is not responding."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
     def handle(self, *, as_json: bool, **options: Any) -> None:
+        is_away = False
         try:
             places = registry.Places()
             found = [(each.name, each.kind, registry.check(each, places=places)) for each in registry.known_stores()]
@@ -28,23 +36,29 @@ class Command(BaseCommand):
             # The main store is in the same database, so this can be reported without it.
             health = StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),), fence="off")
             found = [(registry.MAIN_STORE, registry.MAIN_KIND, health)]
+            is_away = True
+        (self.write_json if as_json else self.write_text)(found)
+        if is_away:
+            sys.exit(1)
+
+    def write_json(self, found: list[CheckedStore]) -> None:
         looked_for = registry.unconnected_tables()
-        if as_json:
-            unconnected = [
-                {"sessions_table": each.sessions, "messages_table": each.messages, "kind": each.kind}
-                for each in looked_for
-            ]
-            watched_paths = [
-                {"name": watched.name, "path": watched.path, **watched.found} for watched in path_watch.watched_paths()
-            ]
-            report = {
-                "stores": [summary(*each) for each in found],
-                "unconnected": unconnected,
-                "watched_paths": watched_paths,
-                "subject_keys": folder_problems(),
-            }
-            self.stdout.write(json.dumps(report, indent=2))
-            return
+        unconnected = [
+            {"sessions_table": each.sessions, "messages_table": each.messages, "kind": each.kind} for each in looked_for
+        ]
+        watched_paths = [
+            {"name": watched.name, "path": watched.path, **watched.found} for watched in path_watch.watched_paths()
+        ]
+        report = {
+            "stores": [summary(*each) for each in found],
+            "unconnected": unconnected,
+            "watched_paths": watched_paths,
+            "subject_keys": folder_problems(),
+        }
+        self.stdout.write(json.dumps(report, indent=2))
+
+    def write_text(self, found: list[CheckedStore]) -> None:
+        looked_for = registry.unconnected_tables()
         for name, _, health in found:
             about = "unknown" if health.sessions is None else f"{health.sessions:,}"
             self.stdout.write(f"{name}: {health.state}, sessions {about}, fence {health.fence}")
