@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class MemoriesConfig(AppConfig):
@@ -11,5 +12,7 @@ class MemoriesConfig(AppConfig):
         from memories_app.review import home_parts  # noqa: F401
         from memories_app.review.queue import count_waiting
         from memories_app.services import redacting  # noqa: F401  # registers it
+        from memories_app.vector_column import make_when_possible
 
+        post_migrate.connect(make_when_possible, sender=self)
         WAITING["reviews:list"] = count_waiting

@@ -36,6 +36,12 @@ SELECT set_config('memadmin.subject', %(subject)s, true), set_config('memadmin.a
 on a connection, is planned each time, which takes longer than to run it.
 """
 
+HAS_VECTORS = """
+SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('memories_app_memory') AND attname = 'embedding'
+               AND atttypid = to_regtype('vector'))
+"""
+"""Whether the database compares vectors: it was migrated with pgvector, whose operators this role finds."""
+
 MAY_RECALL = """
     status = 'approved'
     AND (valid_from IS NULL OR valid_from <= coalesce(%(as_of)s::timestamptz, now()))
@@ -96,6 +102,15 @@ SELECT DISTINCT ON (id) {READ} FROM found, asked ORDER BY id
 
 FIND = _find("memories_app_memory", DISTANCE, NEAR)
 
+WITHOUT_DISTANCE = "NULL::float8 AS distance"
+
+FIND_BY_WORDS = _find(
+    "memories_app_memory",
+    WITHOUT_DISTANCE,
+    f"SELECT {COLUMNS}, {WITHOUT_DISTANCE} FROM memories_app_memory WHERE false",
+)
+"""Like FIND without a vector, also for databases without pgvector."""
+
 FIND_NAMED = _find(
     "memories_app_memory LEFT JOIN named ON named_id = id",
     NAMED_DISTANCE,
@@ -107,10 +122,15 @@ FIND_NAMED = _find(
 )
 """Like FIND, with the distances from another index; see `naming`."""
 
-THIS = f"""
+
+def _this(distance: str) -> str:
+    return f"""
 WITH asked AS (SELECT tsvector_to_array(to_tsvector('english', %(query)s)) AS lexemes)
-SELECT {READ} FROM (SELECT {COLUMNS}, {DISTANCE} FROM memories_app_memory WHERE id = %(memory)s) AS this, asked
+SELECT {READ} FROM (SELECT {COLUMNS}, {distance} FROM memories_app_memory WHERE id = %(memory)s) AS this, asked
 """
+
+
+THIS, THIS_BY_WORDS = _this(DISTANCE), _this(WITHOUT_DISTANCE)
 """One memory as the candidate that it would be, approved or not; for the console, since agents see no proposal."""
 
 FARTHEST_SHARED = 0.8

@@ -153,6 +153,7 @@ class MemoryClient:
         self._is_embedder_away, self._embedder_rests_until = False, 0.0
         self._index = vector_lookup.load(index, index_key) if isinstance(index, str) else index
         self._index_rests_until = 0.0
+        self._has_vectors = False
         # Not the loop's own threads, which sessions of the SDK need: a hanging call would take all of them.
         self._threads = ThreadPoolExecutor(MOST_THREADS, "memadmin-client")
 
@@ -182,6 +183,10 @@ class MemoryClient:
         most = max(0, min(self.budget if budget is None else budget, MOST_BUDGET))
 
         async def look_up(connection: Connection, subject_id: UUID | None) -> Recalled:
+            nonlocal vector, named, given
+            if vector is not None and not await self._database_has_vectors(connection):
+                vector, named = None, ""
+                given = candidates.parameters(query, None, agent=agent[:200])
             found = await self._candidates(connection, given, vector)
             if vector:
                 found = await self._with_word_likeness(found, query)
@@ -332,6 +337,9 @@ class MemoryClient:
     async def _candidates(
         self, connection: Connection, given: Mapping[str, Any], vector: list[float] | None
     ) -> list[Candidate]:
+        if vector is None:
+            asked = await connection.execute(candidates.FIND_BY_WORDS, given)
+            return candidates.read(await asked.fetchall())
         near = await self._near(connection, given, vector)
         statement = candidates.FIND if near is None else candidates.FIND_NAMED
         asked = await connection.execute(statement, {**given, **candidates.naming(near or ())})
@@ -347,6 +355,13 @@ class MemoryClient:
         except Exception as problem:
             logger.warning("Memories could not be compared word by word (%s).", type(problem).__name__)
             return found
+
+    async def _database_has_vectors(self, connection: Connection) -> bool:
+        """Asked until it is so, which it stays."""
+        if not self._has_vectors:
+            row: Any = await (await connection.execute(candidates.HAS_VECTORS)).fetchone()
+            self._has_vectors = row[0]
+        return self._has_vectors
 
     async def _near(
         self, connection: Connection, given: Mapping[str, Any], vector: list[float] | None

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q
 from django.utils.timezone import now
@@ -20,6 +19,7 @@ from memories_app.learning.proposing import propose_memory
 from memories_app.models import Memory
 from memories_app.models.querysets import MemoryQuerySet
 from memories_app.services.refusals import MemoryActionRefused
+from memories_app.vector_column import uses_vectors
 from sessions_app.services.subjects import merge_target
 
 EXTRACTOR = "consolidation/1"
@@ -33,7 +33,7 @@ MOST_COMPARED = 20_000
 def to_compare() -> MemoryQuerySet:
     """Approved memories with a vector, not compared in their current text or since a merge of their subject."""
     approved = Memory.objects.filter(status=Memory.Status.APPROVED)
-    ready = approved if settings.EMBEDDER == "none" else approved.filter(embedding__isnull=False)
+    ready = approved.filter(embedding__isnull=False) if uses_vectors() else approved
     return ready.filter(
         ~Q(compared_hash=F("content_hash"))
         | Q(subject__merged_into__isnull=False) & (Q(compared_under=F("subject")) | Q(compared_under=None))

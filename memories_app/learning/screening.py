@@ -10,6 +10,7 @@ from memories_app.learning.risk_detection import risks_of
 from memories_app.models import Memory
 from memories_app.recall.indexing import vector_of
 from memories_app.recall.vectors.pgvector import PgVectorIndex
+from memories_app.vector_column import has_vectors
 
 BATCH = 200
 
@@ -35,7 +36,7 @@ def embed_memories(limit: int = BATCH) -> int:
     embedders, are derived from the rows. Raises UnfitVectors; then nothing of that batch was stored.
     """
     embedder = embedding.load(settings.EMBEDDER)
-    if embedder is None:
+    if embedder is None or not has_vectors():
         return 0
     kept = Memory.objects.filter(status__in=["proposed", "needs_revalidation", "approved"])
     lacking: list[Memory] = []

@@ -1,7 +1,7 @@
-import pgvector.django
 from django.db import migrations
 
 from memadmin.migrating import RunFile
+from memories_app.vector_column import CreateExtensionIfPossible
 
 
 class Migration(migrations.Migration):
@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     initial = True
     dependencies = [("audit", "0001_log_functions"), ("sessions_app", "0003_triggers")]
     operations = [
-        pgvector.django.VectorExtension(),
+        CreateExtensionIfPossible(),
         RunFile("memories_app", "subjects.sql"),
         RunFile("memories_app", "learning_stops.sql"),
         RunFile("memories_app", "memory_gate.sql"),

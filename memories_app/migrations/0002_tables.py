@@ -13,6 +13,8 @@ import pgvector.django.vector
 from django.conf import settings
 from django.db import migrations, models
 
+from memories_app.vector_column import MakeVectorColumn
+
 
 class Migration(migrations.Migration):
     """Memories, what they rest on, and what was decided about them."""
@@ -205,7 +207,8 @@ class Migration(migrations.Migration):
                 ),
                 ("claimed_until", models.DateTimeField(editable=False, null=True)),
                 ("snoozed_until", models.DateTimeField(editable=False, null=True)),
-                ("embedding", pgvector.django.vector.VectorField(dimensions=256, editable=False, null=True)),
+                # Of vectors below, where the database has pgvector.
+                ("embedding", models.TextField(editable=False, null=True)),
                 ("embedder", models.CharField(db_default="", default="", editable=False, max_length=80)),
                 ("embedded_hash", models.CharField(db_default="", default="", editable=False, max_length=64)),
                 (
@@ -345,12 +348,6 @@ class Migration(migrations.Migration):
                     ),
                     models.Index(
                         models.F("replaces"), condition=models.Q(("replaces__isnull", False)), name="memory_replaces"
-                    ),
-                    pgvector.django.indexes.HnswIndex(
-                        condition=models.Q(("status", "approved"), ("subject__isnull", True)),
-                        fields=["embedding"],
-                        name="memory_shared_vectors",
-                        opclasses=["vector_cosine_ops"],
                     ),
                     django.contrib.postgres.indexes.GinIndex(fastupdate=False, fields=["words"], name="memory_words"),
                 ],
@@ -546,6 +543,25 @@ class Migration(migrations.Migration):
                     ),
                 ],
             },
+        ),
+        migrations.SeparateDatabaseAndState(
+            database_operations=[MakeVectorColumn()],
+            state_operations=[
+                migrations.AlterField(
+                    "memory",
+                    "embedding",
+                    pgvector.django.vector.VectorField(dimensions=256, editable=False, null=True),
+                ),
+                migrations.AddIndex(
+                    "memory",
+                    pgvector.django.indexes.HnswIndex(
+                        condition=models.Q(("status", "approved"), ("subject__isnull", True)),
+                        fields=["embedding"],
+                        name="memory_shared_vectors",
+                        opclasses=["vector_cosine_ops"],
+                    ),
+                ),
+            ],
         ),
         migrations.CreateModel(
             name="VectorNote",

@@ -18,6 +18,7 @@ from memadmin.client import candidates, embedding, recalling
 from memadmin.client.vector_lookup import Near
 from memories_app.models import Memory
 from memories_app.recall import vectors
+from memories_app.vector_column import has_vectors
 from sessions_app.models import Subject
 
 logger = logging.getLogger("memadmin.previewing")
@@ -46,7 +47,7 @@ class RecallPreview:
 def preview_recall(
     query: str, *, subject: Subject | None, agent: str = "", budget: int, as_of: datetime | None = None
 ) -> RecallPreview:
-    """Memories that this run would recall, and those it would not. Five queries, for any number of memories."""
+    """Memories that this run would recall, and those it would not. Six queries, for any number of memories."""
     vector, name = _vector_of(query)
     asked = candidates.parameters(query, vector, embedder=name, agent=agent, as_of=as_of)
     found = _with_word_likeness(_candidates(asked, subject.pk if subject else None, vector), query, name)
@@ -67,7 +68,7 @@ class Comparison:
 
 @transaction.atomic
 def preview_approval(memory: Memory, query: str, *, budget: int = recalling.DEFAULT_BUDGET) -> Comparison:
-    """Recalls after an approval of the proposal and now, for the first of its agents. Four queries.
+    """Recalls after an approval of the proposal and now, for the first of its agents. Five queries.
 
     It replaces the memory that it would change. Contradictions are resolved as for agents.
     """
@@ -76,7 +77,7 @@ def preview_approval(memory: Memory, query: str, *, budget: int = recalling.DEFA
     asked = candidates.parameters(query, vector, embedder=name, agent=agent)
     found = _candidates(asked, memory.subject_id, vector)
     with connection.cursor() as cursor:
-        cursor.execute(candidates.THIS, asked | {"memory": memory.pk})
+        cursor.execute(candidates.THIS if vector else candidates.THIS_BY_WORDS, asked | {"memory": memory.pk})
         [this] = candidates.read(cursor.fetchall())
     approved = replace(this, is_verified=True, decided_at=now())
     others = [each for each in found if each.id != memory.replaces_id]
@@ -92,11 +93,11 @@ def preview_approval(memory: Memory, query: str, *, budget: int = recalling.DEFA
 
 
 def _vector_of(query: str) -> tuple[list[float] | None, str]:
-    """The vector and the embedder's name; None and an empty name without one, without a query as for agents, or if it
-    fails: then only words count.
+    """The vector and the embedder's name; None and an empty name without one, without a query as for agents, in a
+    database without vectors, or if it fails: then only words count.
     """
     embedder = embedding.load(settings.EMBEDDER)
-    if embedder is None or not query.strip():
+    if embedder is None or not query.strip() or not has_vectors():
         return None, ""
     try:
         return embedding.embed(embedder, [query])[0], embedder.name
@@ -119,7 +120,7 @@ def _candidates(
         cursor.execute(candidates.SET_RUN, candidates.run_of(subject, asked["agent"]))
         near = _near(asked, vector) if vector else None
         if near is None:
-            cursor.execute(candidates.FIND, asked)
+            cursor.execute(candidates.FIND if vector else candidates.FIND_BY_WORDS, asked)
         else:
             cursor.execute(candidates.FIND_NAMED, {**asked, **candidates.naming(near)})
         found = candidates.read(cursor.fetchall())

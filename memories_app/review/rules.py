@@ -15,20 +15,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import BooleanField, Exists, F, Func, OuterRef, Q, Value
 from django.db.models.functions import Greatest, Now
 
 from memadmin import audit
-from memadmin.client import embedding
 from memories_app import audit_events
 from memories_app.dedup.consolidation import mark_against_others
 from memories_app.models import ApprovalRule, Memory, Review
 from memories_app.models.querysets import MemoryQuerySet
 from memories_app.review.claiming import locked_rows, moment_of
 from memories_app.services.refusals import MemoryActionRefused, Overtaken, gate_explained
+from memories_app.vector_column import uses_vectors
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +80,7 @@ def waiting_for(rule: ApprovalRule) -> MemoryQuerySet:
         screened_hash=F("content_hash"),
         hints=[],
     )
-    if settings.EMBEDDER != embedding.NONE:
+    if uses_vectors():
         # Near duplicates can only be detected with its vector.
         waiting = waiting.filter(embedded_hash=F("content_hash"))
     speaks_of_the_same = Memory.objects.filter(

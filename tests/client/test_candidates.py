@@ -29,7 +29,8 @@ def found(query: str, subject: Subject | None, *, agent: str = "", by_meaning: b
     vector = embedder.embed([query])[0] if by_meaning else None
     with connection.cursor() as cursor:
         cursor.execute(candidates.SET_RUN, candidates.run_of(subject.pk if subject else None, agent))
-        cursor.execute(candidates.FIND, candidates.parameters(query, vector, embedder=embedder.name, agent=agent))
+        statement = candidates.FIND if by_meaning else candidates.FIND_BY_WORDS
+        cursor.execute(statement, candidates.parameters(query, vector, embedder=embedder.name, agent=agent))
         return [chosen.memory.statement for chosen in choose(candidates.read(cursor.fetchall())).chosen]
 
 

@@ -40,6 +40,7 @@ OF_DATABASE: tuple[Check, ...] = (
     operation.worker,
     operation.retention,
     operation.stores,
+    operation.vectors,
     operation.backups,
     operation.data_map,
 )

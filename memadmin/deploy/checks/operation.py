@@ -9,6 +9,7 @@ from django.core import checks
 from django.utils.timezone import now
 
 from memadmin.audit.transparency import checkpoints, status
+from memadmin.client.embedding import NONE
 from memadmin.deploy.checks.finding import CheckFinding, Level
 from memadmin.deploy.steps import fetch
 from memadmin.erasure.data_map.checking import compare
@@ -17,6 +18,7 @@ from memadmin.retention.sweep.metrics import metrics_of, recent_runs
 from memadmin.retention.sweep.pressure import hidden_replicas
 from memadmin.retention.sweep.silence import silence
 from memadmin.web import job_queue
+from memories_app.vector_column import has_vectors, missing_vectors
 from sessions_app import registry
 from sessions_app.encryption.subject_keys import folder_problems
 
@@ -103,6 +105,17 @@ def stores() -> Iterator[CheckFinding]:
             yield CheckFinding(level, f"store-{store}", problem.sentence)
         for hint in health.hints:
             yield CheckFinding("warning", f"store-{store}", hint)
+
+
+def vectors() -> Iterator[CheckFinding]:
+    """Vectors of memories: without pgvector recall goes by words alone."""
+    if settings.EMBEDDER == NONE or has_vectors():
+        return
+    hint = missing_vectors() or (
+        "The database was migrated without pgvector, which it has now: recall uses words alone. Run `memadmin migrate`"
+        " as the migrator."
+    )
+    yield CheckFinding("warning", "vectors", hint)
 
 
 def subject_keys() -> Iterator[CheckFinding]:
