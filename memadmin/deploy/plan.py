@@ -45,8 +45,9 @@ ORDER BY 1
 """
 
 MEMBERS = """
-SELECT member.rolname FROM pg_auth_members AS m
+SELECT member.rolname, grantor.rolname FROM pg_auth_members AS m
 JOIN pg_roles AS owner ON owner.oid = m.roleid JOIN pg_roles AS member ON member.oid = m.member
+JOIN pg_roles AS grantor ON grantor.oid = m.grantor
 WHERE owner.rolname = %s AND member.rolname = ANY (%s) ORDER BY 1
 """
 
@@ -117,10 +118,12 @@ def _make(roles: Roles, existing: Mapping[str, bool]) -> Iterator[SqlStep]:
             statements.append(sql.SQL(f"ALTER ROLE {{}} {no}").format(role))
         yield SqlStep(f"The role {roles[kind]}; give it a password if the server requires one", tuple(statements))
     members = fetch(MEMBERS, [roles["migrator"], list(roles.names.values())])
-    revoke = sql.SQL("REVOKE {} FROM {}")
+    # Without its name PostgreSQL looks, since version 16, only for what the administrator granted.
+    revoke = sql.SQL("REVOKE {} FROM {} GRANTED BY {}")
+    migrator = roles.identifier("migrator")
     yield SqlStep(
         "No role can become the migrator",
-        tuple(revoke.format(roles.identifier("migrator"), sql.Identifier(member)) for (member,) in members),
+        tuple(revoke.format(migrator, *map(sql.Identifier, names)) for names in members),
     )
 
 

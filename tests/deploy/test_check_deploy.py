@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.core.management import call_command
+from django.db import ProgrammingError, transaction
 from django.utils.timezone import now
 from pytest_django.fixtures import Settings
 
@@ -19,7 +22,7 @@ from memadmin.audit.transparency import anchors
 from memadmin.audit.transparency.sequencer import Sequencer
 from memadmin.deploy import checks
 from memadmin.deploy.checks import enforcement, operation, rights
-from memadmin.deploy.checks.finding import CheckFinding
+from memadmin.deploy.checks.finding import APPLY, CheckFinding
 from memadmin.deploy.roles import INSERT_ONLY, Roles
 from memadmin.deploy.steps import fetch
 from memadmin.retention.holds.guard import HOLD_TRIGGERS
@@ -62,7 +65,7 @@ def test_an_administrator_or_an_owner_as_the_application_is_found(ours: Roles) -
         assert "the owner of the audit log" in hints(rights.own_roles)[0]
     run_sql(f'GRANT "{ours["migrator"]}" TO "{ours["web"]}"')
     with connected_as(ours["web"]):
-        assert "is or can become" in hints(rights.own_roles)[0]
+        assert "which can become" in hints(rights.own_roles)[0]
     run_sql(f'REVOKE "{ours["migrator"]}" FROM "{ours["web"]}"; ALTER ROLE "{ours["web"]}" CREATEROLE')
     with connected_as(ours["web"]):
         assert "which can create roles" in hints(rights.own_roles)[0]
@@ -72,7 +75,7 @@ def test_an_administrator_or_an_owner_as_the_application_is_found(ours: Roles) -
     ("role", "wrong"),
     [
         ("postgres", "The worker connects as postgres, an administrator"),
-        ("{migrator}", "is or can become"),
+        ("{migrator}", "the owner of the audit log"),
         ("{web}", ""),
         ("{auditor}", "may not sequence audit events"),
         ("nobody_knows_it", "has no such role"),
@@ -126,6 +129,63 @@ def test_rights_that_are_wider_are_found(grant: str, ours: Roles) -> None:
     with connected_as(ours["web"]):
         found = [hint for check in (rights.grants, rights.ways_round, rights.agents) for hint in hints(check)]
     assert any(WIDER[grant] in hint for hint in found), found
+
+
+OF_ALL_ROLES = (rights.own_roles, rights.grants, rights.ways_round, rights.role_settings, rights.agents)
+STATEMENT = re.compile(r"\b(?:REVOKE|ALTER ROLE)\b[^;]*(?=;)|\bALTER ROLE \S+(?: IN DATABASE \S+)? RESET \w+")
+
+
+def carry_out(hint: str, ours: Roles) -> None:
+    """As an administrator does who has nothing but the hint."""
+    if APPLY in hint:
+        bring_into_force(ours)
+    for statement in STATEMENT.findall(hint):
+        with suppress(ProgrammingError), transaction.atomic():  # "if it is a role of your own"
+            run_sql(statement)
+
+
+MENDED = (
+    *WIDER,
+    "GRANT {migrator} TO {web}",
+    "CREATE ROLE go_between; GRANT {migrator} TO go_between; GRANT go_between TO {web}",
+    "CREATE ROLE giver; GRANT {migrator} TO giver WITH ADMIN OPTION; GRANT {migrator} TO {web} GRANTED BY giver",
+    "GRANT CREATE ON SCHEMA public TO PUBLIC",
+    "CREATE ROLE makers; GRANT CREATE ON SCHEMA public TO makers; GRANT makers TO {agents}",
+    "CREATE ROLE writers; GRANT pg_write_all_data TO writers; GRANT writers TO {agents}",
+    "ALTER ROLE {agents} SET statement_timeout = 1",
+    "ALTER ROLE {web} SET row_security = off",
+    "ALTER ROLE {web} CREATEROLE",
+)
+
+
+@pytest.mark.parametrize("damage", MENDED)
+def test_every_hint_is_enough(damage: str, ours: Roles) -> None:
+    make_store(agent_roles=[ours["agents"]])
+    names = {kind: f'"{name}"' for kind, name in ours.names.items()}
+    run_sql(damage.format(database=database(), **names))
+    with connected_as(ours["web"]):
+        found = [finding for check in OF_ALL_ROLES for finding in check()]
+    assert found
+    for finding in found:
+        carry_out(finding.hint, ours)
+    with connected_as(ours["web"]):
+        assert [finding for check in OF_ALL_ROLES for finding in check()] == []
+
+
+def test_agents_under_the_role_of_the_console_get_one_of_their_own(
+    ours: Roles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rights, "Roles", lambda: ours)
+    store = make_store(agent_roles=[ours["web"]])
+    with connected_as(ours["web"]):
+        [hint] = hints(rights.agents)
+    assert hint.startswith(f"Agents and memadmin connect as one role, {ours['web']}")
+    carry_out(hint, ours)
+    [role] = re.findall(r"attach_store NAME --agent-role (\S+)`", hint)
+    store.agent_roles = [role]  # as the command declares it
+    store.save()
+    with connected_as(ours["web"]):
+        assert hints(rights.agents) == []
 
 
 STOPS = {

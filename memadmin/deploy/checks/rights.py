@@ -57,13 +57,33 @@ def _of_role(name: str, is_connected: str, advice: str, *, as_owner: Level = "er
     if is_superuser:
         hint = f"{is_connected} {role}, an administrator of the database, who can rewrite the audit log."
         yield CheckFinding("error", "roles", f"{hint} {APPLY} Then {advice}.")
-    elif may_become_owner:
-        hint = f"{is_connected} {role}, which is or can become {owner}, the owner of the audit log, and can rewrite it."
+    elif role == owner:
+        hint = f"{is_connected} {role}, the owner of the audit log, who can rewrite it."
         yield CheckFinding(as_owner, "roles", f"{hint} {APPLY} Then {advice}.")
+    elif may_become_owner:
+        hint = f"{is_connected} {role}, which can become {owner}, the owner of the audit log, and can rewrite it."
+        yield CheckFinding(as_owner, "roles", f"{hint} {_revoke_membership(role, owner)}")
     elif may_make_roles:
         yield CheckFinding(
-            "error", "roles", f"{is_connected} {role}, which can create roles. Revoke CREATEROLE from it."
+            "error",
+            "roles",
+            f"{is_connected} {role}, which can create roles. Run ALTER ROLE {quoted_name(role)} NOCREATEROLE;",
         )
+
+
+GRANTED = """
+SELECT format('REVOKE %%I FROM %%I GRANTED BY %%I;', above.rolname, below.rolname, grantor.rolname)
+FROM pg_auth_members AS m JOIN pg_roles AS above ON above.oid = m.roleid JOIN pg_roles AS below ON below.oid = m.member
+JOIN pg_roles AS grantor ON grantor.oid = m.grantor
+WHERE above.rolname = ANY (%s) AND pg_has_role(%s::name, below.oid, 'MEMBER')
+ORDER BY 1
+"""
+
+
+def _revoke_membership(role: str, *above: str) -> str:
+    """The statements that end each way on which a role is a member of others, also through a third one."""
+    statements = " ".join(statement for (statement,) in fetch(GRANTED, [list(above), role]))
+    return f"As an administrator of the database, run {statements}"
 
 
 def _may_sequence(role: str) -> bool:
@@ -135,7 +155,12 @@ def _revoke(role: str) -> str:
 
 
 MAKERS = f"""
-SELECT r.rolname FROM pg_roles AS r JOIN pg_namespace AS n ON n.nspname = current_schema()
+SELECT r.rolname, quote_ident(n.nspname), CASE WHEN has_schema_privilege('public', n.oid, 'CREATE') THEN 'PUBLIC'
+    ELSE quote_ident(coalesce((
+        SELECT min(given.rolname) FROM aclexplode(n.nspacl) AS acl JOIN pg_roles AS given ON given.oid = acl.grantee
+        WHERE acl.privilege_type = 'CREATE' AND pg_has_role(r.oid, given.oid, 'USAGE')
+    ), r.rolname)) END
+FROM pg_roles AS r JOIN pg_namespace AS n ON n.nspname = current_schema()
 WHERE r.rolcanlogin AND {NOT_ABOVE.format(owner="n.nspowner")} AND has_schema_privilege(r.oid, n.oid, 'CREATE')
   AND NOT pg_has_role(r.oid, (SELECT relowner FROM pg_class WHERE oid = 'audit_event'::regclass), 'MEMBER')
 ORDER BY 1
@@ -174,27 +199,34 @@ def ways_round() -> Iterator[CheckFinding]:
         " AND NOT pg_has_role(session_user, (SELECT relowner FROM pg_class WHERE oid = 'audit_event'::regclass),"
         " 'MEMBER')"
     )[0]
-    for (maker,) in fetch(MAKERS):
+    for maker, quoted, grantee in fetch(MAKERS):
         yield CheckFinding(
             "error",
             "grants",
             f"{maker} may create functions in {schema}. A function with the name of one of memadmin's would be called"
-            f" instead, with the owner's rights. Run REVOKE CREATE ON SCHEMA {schema} FROM {maker}.",
+            f" instead, with the owner's rights. Run REVOKE CREATE ON SCHEMA {quoted} FROM {grantee};",
         )
     if has_temporary:
         yield CheckFinding(
             "error",
             "grants",
             f"memadmin connects as {role}, which may create temporary tables in {database} and does not need them:"
-            f" changes there are not recorded. {APPLY}",
+            f" changes there are not recorded. {APPLY} If {role} was given that right itself, run REVOKE TEMPORARY ON"
+            f" DATABASE {quoted_name(database)} FROM {quoted_name(role)};",
         )
     if connection.pg_version >= 150_000:  # type: ignore[attr-defined]  # before, it takes a superuser
         for (skipper,) in fetch(SKIPPERS):
-            hint = f"{skipper} may SET session_replication_role and so bypass the recording triggers. Revoke that."
+            hint = (
+                f"{skipper} may SET session_replication_role and so bypass the recording triggers. As an administrator"
+                f" of the database, run REVOKE SET ON PARAMETER session_replication_role FROM {quoted_name(skipper)};"
+            )
             yield CheckFinding("error", "grants", hint)
     for member, above in fetch(BEYOND, [[role, *_agent_roles()]]):
         yield CheckFinding(
-            "error", "grants", f"{member} is a member of {above} and so bypasses every rule here. Revoke that."
+            "error",
+            "grants",
+            f"{member} is a member of {above} and so bypasses every rule here."
+            f" {_revoke_membership(member, *above.split(', '))}",
         )
 
     for (keeper,) in fetch(LARGE_OBJECTS, [[role, *_agent_roles()]]):
@@ -230,6 +262,10 @@ def role_settings() -> Iterator[CheckFinding]:
             )
 
 
+def quoted_name(role: str) -> str:
+    return connection.ops.quote_name(role)
+
+
 def _milliseconds(setting: RoleSetting) -> float:
     """The length of a time limit; 0 for none, and for a text that is none."""
     found = re.fullmatch(r"([0-9.]+) ?(us|ms|s|min|h|d|)", setting.value.strip())
@@ -255,12 +291,27 @@ def agents() -> Iterator[CheckFinding]:
     roles = _agent_roles()
     for (role,) in fetch("SELECT rolname FROM pg_roles WHERE rolsuper AND rolname = ANY (%s) ORDER BY 1", [roles]):
         yield CheckFinding(
-            "error", "agents", f"Agents write as {role}, an administrator of the database, whom the fence cannot stop."
+            "error",
+            "agents",
+            f"Agents write as {role}, an administrator of the database, whom the fence cannot stop. Let them connect as"
+            f" a role of their own, or run ALTER ROLE {quoted_name(role)} NOSUPERUSER;",
         )
+    own = str(fetch("SELECT session_user")[0][0])
+    worker = str(settings.WORKER_DATABASE.get("USER", "")) if settings.WORKER_DATABASE else ""
     for role, tables in fetch(OTHERS_WITH_RIGHTS, [our_tables(), roles]):
-        yield CheckFinding(
-            "error", "agents", f"Agents write as {role}, which has rights on our tables ({tables}). {APPLY}"
-        )
+        if role in (own, worker):
+            hint = (
+                f"Agents and memadmin connect as one role, {role}, so that agents may read and change our tables."
+                f" {APPLY} Then let the agents connect as {Roles()['agents']}, and run `attach_store NAME --agent-role"
+                f" {Roles()['agents']}`."
+            )
+        else:
+            hint = (
+                f"Agents write as {role}, which has rights on our tables ({tables}). {APPLY} If {role} is a role of"
+                f" your own, run REVOKE ALL ON {tables} FROM {quoted_name(role)}; and end its memberships of roles with"
+                " these rights."
+            )
+        yield CheckFinding("error", "agents", hint)
     for store in registry.known_stores():
         if not (registry.has_fence(store) and store.agent_roles):
             continue
