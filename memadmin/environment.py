@@ -397,6 +397,17 @@ def receiver(name: str) -> str:
     return value
 
 
+def bearer_token(name: str) -> str:
+    """A token that programs send with each request; empty when it is not set."""
+    value = text(name)
+    if value and not re.fullmatch(r"[\w.~+/=-]{20,200}", value, re.ASCII):
+        # The value is not repeated: it is a secret.
+        raise ImproperlyConfigured(
+            f"{name} must be 20 to 200 letters and digits without spaces, such as `openssl rand -hex 32` writes."
+        )
+    return value
+
+
 def webhook_secret(name: str, other: str) -> bytes:
     """The key of Standard Webhooks: 24 to 64 bytes in base64, after `whsec_` or bare. Required with `other`."""
     value = required_with(name, other).removeprefix("whsec_")

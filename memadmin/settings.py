@@ -105,6 +105,10 @@ SUBJECT_KEYS_DIR = environment.key_folder(
     DATA_DIR / "subject-keys" if DATABASES["default"]["ENGINE"] == "memadmin.embedded" else None,
 )
 
+# Token of Prometheus; without one there are no metrics. And where the processes of a web server add up their counts.
+METRICS_TOKEN = environment.bearer_token("MEMADMIN_METRICS_TOKEN")
+METRICS_DIR = Path(environment.text("MEMADMIN_METRICS_DIR") or DATA_DIR / "metrics").expanduser()
+
 # Of the `demo` command.
 PORT = environment.port("MEMADMIN_PORT")
 DEMO_PASSWORD = environment.text("MEMADMIN_DEMO_PASSWORD")
@@ -212,6 +216,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "memadmin.deploy.metrics.requests.count_requests",
     "django.middleware.security.SecurityMiddleware",
     "memadmin.web.health.answer_probes",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -340,8 +345,8 @@ if IS_HTTPS:
     # A browser takes a cookie of this name from this very host alone.
     SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-session", "__Host-csrf"
 SECURE_SSL_REDIRECT = IS_HTTPS
-# Probes come from inside, by plain HTTP.
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+# Probes and scrapes come from inside, by plain HTTP.
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 SECURE_HSTS_SECONDS = int(timedelta(days=365).total_seconds()) if IS_HTTPS else 0
 # They bind other sites of the domain, and the second one for months after it is withdrawn: choices, which Django's
 # checks would demand.

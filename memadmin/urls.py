@@ -9,6 +9,7 @@ from django.urls import include, path
 from memadmin.web import palette, policy_reports
 
 urlpatterns = [
+    path("metrics", include("memadmin.deploy.metrics.urls")),
     path("policy-report/", policy_reports.policy_report, name="policy-report"),
     path("palette/", palette.find, name="palette"),
     path("accounts/", include("memadmin.accounts.urls")),

@@ -329,6 +329,20 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             unset="verified addresses of all who may decide on grants",
         ),
     ),
+    "Monitoring": (
+        Variable(
+            "MEMADMIN_METRICS_TOKEN",
+            "Bearer token with which Prometheus reads `/metrics`, at least 20 characters: see"
+            " [monitoring](monitoring.md).",
+            unset="no metrics",
+        ),
+        Variable(
+            "MEMADMIN_METRICS_DIR",
+            "Folder in which the processes of one web server add up their counts. It may be in memory: counts begin at"
+            " zero with each start of the web server.",
+            unset="`metrics` in the data folder",
+        ),
+    ),
     "Demo": (
         Variable("MEMADMIN_PORT", "Port of the demo's web server.", "8000"),
         Variable("MEMADMIN_DEMO_PASSWORD", "Password of the demo's accounts.", unset="`memadmin-demo`"),

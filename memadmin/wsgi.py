@@ -9,11 +9,15 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.wsgi import get_wsgi_application
 
+from memadmin.deploy.metrics.folder import share_counts
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memadmin.settings")
 
 try:
     # Here and not in the settings: a command has no use for a pool, whose answer to a wrong address is a timeout.
     settings.DATABASES["default"]["OPTIONS"]["pool"] = settings.DATABASE_POOL
+    if settings.METRICS_TOKEN:
+        share_counts(settings.METRICS_DIR)
     application = get_wsgi_application()
 except ImproperlyConfigured as mistake:
     sys.exit(f"memadmin: {mistake}")

@@ -10,7 +10,7 @@ from django.shortcuts import render
 
 from memadmin.erasure.suppression.entering import reason_not_to_serve
 
-OPEN = ("/accounts/", "/static/", "/policy-report/")
+OPEN = ("/accounts/", "/metrics", "/static/", "/policy-report/")
 """Addresses without content."""
 
 

@@ -227,7 +227,13 @@ class QueueStatus:
     waiting: int
     late: int
     ending: int
-    oldest: str
+    oldest_for: timedelta | None
+    """Waiting time of the oldest proposal; None without any."""
+
+    @property
+    def oldest(self) -> str:
+        """That time as text; empty without any proposal."""
+        return age(self.oldest_for) if self.oldest_for else ""
 
     @property
     def target(self) -> str:
@@ -247,7 +253,7 @@ def queue_status() -> QueueStatus:
     oldest, ending = counted["oldest"], 0
     if oldest and oldest <= at - settings.PROPOSAL_LIFETIME + WARNED_BEFORE:
         ending = count_up_to(lapsing(within=WARNED_BEFORE))
-    return QueueStatus(counted["waiting"], counted["late"], ending, age(at - oldest) if oldest else "")
+    return QueueStatus(counted["waiting"], counted["late"], ending, at - oldest if oldest else None)
 
 
 def count_waiting() -> int:

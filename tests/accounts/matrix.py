@@ -87,6 +87,7 @@ def admin_of(
 
 
 MATRIX: dict[str, Rule] = {
+    "metrics": page(OPEN),
     "policy-report": verb(OPEN),
     "palette": verb(EVERYBODY),
     # Help

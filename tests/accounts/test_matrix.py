@@ -449,7 +449,7 @@ def is_asked(client: Client, method: str, address: str) -> bool:
 
 def may_be_missing(name: str) -> bool:
     """Where 404 is an answer to a good request, too."""
-    return name in {"openid_connect_login", "openid_connect_callback", "admin:view_on_site"}
+    return name in {"openid_connect_login", "openid_connect_callback", "admin:view_on_site", "metrics"}
 
 
 @pytest.mark.django_db

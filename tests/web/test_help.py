@@ -27,7 +27,7 @@ USED = re.compile(r'\{%\s*term\s+"([^"]*)"')
 OURS = {"session record", "subject", "finding", "fence", "gate", "claim", "checkpoint"}
 """Words that nobody knows from elsewhere: each is explained on some page."""
 
-WITHOUT_HELP = ("healthz", "readyz", "policy-report/", "palette/", "notifications/", "help/")
+WITHOUT_HELP = ("healthz", "readyz", "metrics", "policy-report/", "palette/", "notifications/", "help/")
 """Addresses of machines, parts of every page, and the help itself."""
 
 

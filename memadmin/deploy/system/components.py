@@ -12,7 +12,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -21,14 +21,15 @@ from typing import Any, Literal, TypeVar
 import django
 from django.conf import settings
 from django.db import Error
-from django.db.models import Count, Max, Min
+from django.db.models import Count, Max
 from django.utils.timezone import now
 from procrastinate.contrib.django import app
-from procrastinate.contrib.django.models import ProcrastinateJob, ProcrastinatePeriodicDefer, ProcrastinateWorker
+from procrastinate.contrib.django.models import ProcrastinateJob, ProcrastinatePeriodicDefer
 
 from memadmin import __version__
 from memadmin.audit.transparency import status
 from memadmin.deploy.steps import fetch
+from memadmin.deploy.system import figures
 from memadmin.web import job_queue
 from memadmin.web.health import reasons_not_to_serve
 from sessions_app import registry
@@ -43,10 +44,6 @@ State = Literal["ok", "degraded", "down", "unknown"]
 STARTED_AT = now()
 
 MOST_STORES = 20
-SILENT_AFTER = timedelta(minutes=1)
-"""Age of the last heartbeat of a worker that counts as silent; workers send one every five seconds."""
-FORGOTTEN_AFTER = timedelta(hours=1)
-"""Age of the last heartbeat of a worker that is not mentioned any more."""
 
 FULL, ALMOST_FULL = 95, 85
 """Percent of a disk."""
@@ -88,24 +85,19 @@ def web() -> SystemPart:
 
 
 def worker() -> SystemPart:
-    seen = ProcrastinateWorker.objects.filter(last_heartbeat__gt=now() - FORGOTTEN_AFTER)
-    beats = list(seen.order_by("-last_heartbeat").values_list("last_heartbeat", flat=True))
-    alive = sum(beat > now() - SILENT_AFTER for beat in beats)
-    silent = len(beats) - alive
-    due = job_queue.with_last_event("todo").filter(scheduled_at__isnull=True)
-    figures = due.aggregate(count=Count("pk"), at=Min("last_event_at"))
-    waiting, oldest = figures["count"], figures["at"]
+    workers, waiting = figures.workers(), figures.waiting_jobs()
     failed = job_queue.failed_jobs().count()
-    processes = f"{alive} running" + (f", {silent} silent" if silent else "")
+    processes = f"{workers.running} running" + (f", {workers.silent} silent" if workers.silent else "")
     facts = [
-        Fact("Processes", processes, is_bad=not alive or bool(silent)),
-        *([Fact("Last heartbeat", at=beats[0])] if beats else []),
-        Fact("Waiting jobs", f"{waiting:,}"),
-        *([Fact("Oldest waits since", at=oldest)] if oldest else []),
+        Fact("Processes", processes, is_bad=not workers.running or bool(workers.silent)),
+        *([Fact("Last heartbeat", at=workers.last_heartbeat)] if workers.last_heartbeat else []),
+        Fact("Waiting jobs", f"{waiting.count:,}"),
+        *([Fact("Oldest waits since", at=waiting.oldest_at)] if waiting.oldest_at else []),
         Fact("Failed, 24 h", f"{failed:,}", is_bad=bool(failed)),
     ]
-    is_degraded = silent or failed or job_queue.has_problems()
-    return SystemPart("worker", "Worker", "down" if not alive else "degraded" if is_degraded else "ok", facts)
+    is_degraded = workers.silent or failed or job_queue.has_problems()
+    state: State = "down" if not workers.running else "degraded" if is_degraded else "ok"
+    return SystemPart("worker", "Worker", state, facts)
 
 
 def sequencer() -> SystemPart:
@@ -162,16 +154,36 @@ def disk() -> SystemPart:
     """Disks of this machine, and the size of the database."""
     facts, worst = [], 0
     for name, path in folders():
-        usage = shutil.disk_usage(path)
-        # As `df` has it: without what is reserved for the system.
-        total = usage.used + usage.free or 1
-        percent = round(100 * usage.used / total)
-        free = f"{percent} % of {gigabytes(total)}, {gigabytes(usage.free)} free"
+        usage = DiskUsage.of(path)
+        percent = round(100 * usage.share)
+        free = f"{percent} % of {gigabytes(usage.total)}, {gigabytes(usage.free)} free"
         facts.append(Fact(name, free, percent=percent, is_bad=percent >= ALMOST_FULL))
         worst = max(worst, percent)
     ((size,),) = fetch("SELECT pg_database_size(current_database())")
     facts.append(Fact("Database", gigabytes(size)))
     return SystemPart("disk", "Disk", "down" if worst >= FULL else "degraded" if worst >= ALMOST_FULL else "ok", facts)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUsage:
+    """Bytes of a disk as `df` has them: without what is reserved for the system."""
+
+    used: int
+    free: int
+
+    @classmethod
+    def of(cls, path: Path) -> DiskUsage:
+        usage = shutil.disk_usage(path)
+        return cls(usage.used, usage.free)
+
+    @property
+    def total(self) -> int:
+        return self.used + self.free or 1
+
+    @property
+    def share(self) -> float:
+        """The used share, from 0 to 1."""
+        return self.used / self.total
 
 
 def folders() -> Iterator[tuple[str, Path]]:

@@ -1,0 +1,1 @@
+"""Metrics for Prometheus: requests and connections of the web processes, and figures from the database."""

@@ -1,0 +1,5 @@
+from django.urls import path
+
+from memadmin.deploy.metrics import views
+
+urlpatterns = [path("", views.metrics, name="metrics")]
