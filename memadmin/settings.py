@@ -216,6 +216,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "memadmin.web.request_ids.identify_requests",
     "memadmin.deploy.metrics.requests.count_requests",
     "django.middleware.security.SecurityMiddleware",
     "memadmin.web.health.answer_probes",
@@ -390,18 +391,29 @@ PROCRASTINATE_WORKER_DEFAULTS = {
     "shutdown_graceful_timeout": 15.0,
 }
 
-LOGGING = {
+LOG_LEVEL = environment.choice("MEMADMIN_LOG_LEVEL", "info", "warning", "error").upper()
+LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {
-            "class": "memadmin.web.log_lines.RefusalsInOneLine",
-            "format": "%(asctime)s %(levelname)s %(name)s %(message)s",
+        "text": {
+            "class": "memadmin.web.log_lines.TextLines",
+            "format": "%(asctime)s %(levelname)s %(name)s %(context)s %(message)s",
+        },
+        "json": {"class": "memadmin.web.log_lines.JsonLines"},
+    },
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": environment.choice("MEMADMIN_LOG_FORMAT", "text", "json"),
         }
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": "WARNING"},
+    "root": {"handlers": ["stderr"], "level": "ERROR" if LOG_LEVEL == "ERROR" else "WARNING"},
     "loggers": {
-        "django": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+        "django": {"handlers": ["stderr"], "level": "ERROR" if LOG_LEVEL == "ERROR" else "WARNING", "propagate": False},
     },
 }
+if LOG_LEVEL == "INFO":
+    # Not those of libraries, whose lines may have addresses and content.
+    for name in ("memadmin", "sessions_app", "memories_app"):
+        LOGGING["loggers"][name] = {"level": "INFO"}

@@ -331,6 +331,12 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
     ),
     "Monitoring": (
         Variable(
+            "MEMADMIN_LOG_FORMAT",
+            "`json` writes each entry of the log as one line of JSON: see [monitoring](monitoring.md#logs).",
+            "text",
+        ),
+        Variable("MEMADMIN_LOG_LEVEL", "`info` also writes a line for each request, `error` only faults.", "warning"),
+        Variable(
             "MEMADMIN_METRICS_TOKEN",
             "Bearer token with which Prometheus reads `/metrics`, at least 20 characters: see"
             " [monitoring](monitoring.md).",

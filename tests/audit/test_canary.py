@@ -7,7 +7,7 @@ in every field that any form has.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +17,8 @@ from django.db import connection, transaction
 from django.test import Client
 
 from memadmin import audit
+from memadmin.deploy.metrics.views import metrics_text
+from memadmin.web.log_lines import JsonLines, TextLines
 from sessions_app.models import SessionRecord, SubjectAlias
 from sessions_app.views import sessions as session_views
 from tests.accounts.matrix import MATRIX, SUPERUSER
@@ -85,6 +87,11 @@ def canaries_in(text: str) -> set[str]:
     return {canary for canary in CANARIES if canary in text}
 
 
+def formatted(records: Iterable[logging.LogRecord]) -> str:
+    """What the formatters of the settings make of the entries, fields and tracebacks included."""
+    return "\n".join(formatter.format(record) for record in records for formatter in (JsonLines(), TextLines()))
+
+
 def every_request(world: World) -> Iterator[tuple[str, str]]:
     for name, rule in MATRIX.items():
         for method, takes in (("GET", rule.reads), ("POST", rule.sends)):
@@ -106,12 +113,14 @@ def test_no_canary_gets_into_events_jobs_or_log_lines(
             caplog.clear()
             answer, text = kept_for_good(client, method, address, **FIELDS, **chosen)
             recorded += bool(text)
-            told = {"events or jobs": text, "log": caplog.text}
+            told = {"events or jobs": text, "log": caplog.text, "formatted log": formatted(caplog.records)}
             if answer.status_code in (400, 403, 404, 500, 503):
                 told["error page"] = answer.text.replace(owner.first_name, "").replace("customer_1:ticket_1", "")
             for place, what in told.items():
                 if canaries := canaries_in(what):
                     found.append(f"{method} {address}: {sorted(canaries)} in {place}")
+    if canaries := canaries_in(metrics_text().decode()):
+        found.append(f"{sorted(canaries)} in the metrics")
     assert not found, "\n".join(found)
     assert recorded > 40, "this test is worth as much as the requests that record something"
 

@@ -16,9 +16,11 @@ from django.core import mail
 from django.db import connection
 from django.utils.timezone import now
 
+from memadmin.deploy.metrics.views import metrics_text
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.views import cases
 from memadmin.runs.models import Run
+from memadmin.web.log_lines import JsonLines, TextLines
 from memories_app.models import Evidence, Recall, Signal
 from sessions_app.models import SessionRecord, TextSearch
 from sessions_app.services.discovery import discover
@@ -61,6 +63,8 @@ def leaks(caplog: pytest.LogCaptureFixture) -> list[str]:
     told += [("mail", words_of_mail(message)) for message in mail.outbox]
     told += [
         ("log", caplog.text),
+        *(("formatted log", form.format(record)) for record in caplog.records for form in (JsonLines(), TextLines())),
+        ("metrics", metrics_text().decode()),
         *(("log", repr(vars(record))) for record in caplog.records if not is_of_test(record)),
     ]
     return sorted({f"{place}: {text}" for place, text in told if WORD in text.lower()})

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 from django.db import DEFAULT_DB_ALIAS, Error, connections, transaction
 from django.db.models import Model
 
+from memadmin import log_context
 from memadmin.audit.log import actors, ids, proofs
 from memadmin.audit.log.actors import Actor
 from memadmin.audit.log.types import EventType
@@ -168,6 +169,7 @@ def _write(event_type: EventType, event: Recording, actor: Actor | None, using: 
         insert = WITH_DETAIL + insert
     with connections[using].cursor() as cursor:
         cursor.execute(insert, columns)
+    log_context.note_event(event.id)
     return event.id
 
 

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from django.conf import settings
 from django.core.signals import request_finished
 from django.db import connection
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.urls import get_script_prefix
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+
+from memadmin.web.request_ids import page_of
 
 # The time of the first count of each label is of no use, and would double the counters.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -78,14 +78,6 @@ def count_requests(get_response: Callable[[HttpRequest], HttpResponseBase]) -> A
         return response
 
     return answer
-
-
-def page_of(request: HttpRequest) -> str:
-    """The name of the page's URL pattern: "sessions:detail"; "static" for a file, "unknown" for any other address."""
-    if request.resolver_match is not None:
-        return request.resolver_match.view_name
-    is_file = request.path.startswith(get_script_prefix() + settings.STATIC_URL.lstrip("/"))
-    return "static" if is_file else "unknown"
 
 
 def count_connections(**_: Any) -> None:

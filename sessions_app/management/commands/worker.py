@@ -24,6 +24,7 @@ from procrastinate.worker import Worker
 
 from memadmin import audit
 from memadmin.audit.transparency.sequencer import Sequencer
+from memadmin.log_context import LogContext, within
 from memadmin.runs import engine
 from memadmin.settings import with_our_options
 from memadmin.web.health import reasons_not_to_serve
@@ -110,8 +111,9 @@ async def work_once(asked: asyncio.Event) -> str:
 
 
 async def act_as_job(run: Callable[[], Awaitable[Any]], context: JobContext, worker: Worker) -> Any:
-    """Makes the job the actor of what it changes, in the audit log too."""
-    with audit.acting(audit.Actor("job", str(context.job.task_name).rpartition(".")[2])):
+    """Makes the job the actor of what it changes, in the audit log too, and names it in log lines."""
+    name = str(context.job.task_name).rpartition(".")[2]
+    with audit.acting(audit.Actor("job", name)), within(LogContext(job=name, job_id=context.job.id)):
         return await run()
 
 
