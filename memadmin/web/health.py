@@ -15,6 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from memadmin.web import job_queue
+from memadmin.web.request_ids import PROBE_PATHS
 
 
 @require_safe
@@ -37,7 +38,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
     return JsonResponse(answer, status=503 if problems else 200)
 
 
-PROBES: dict[str, Callable[[HttpRequest], HttpResponse]] = {"/healthz": healthz, "/readyz": readyz}
+PROBES: dict[str, Callable[[HttpRequest], HttpResponse]] = dict(zip(PROBE_PATHS, (healthz, readyz), strict=True))
 
 
 def answer_probes(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Any:

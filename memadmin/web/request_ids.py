@@ -17,6 +17,9 @@ from memadmin.log_context import LogContext, within
 
 logger = logging.getLogger("memadmin.requests")
 
+PROBE_PATHS = ("/healthz", "/readyz")
+"""Health checks, which are answered before URL patterns are looked at: `memadmin.web.health`."""
+
 
 def identify_requests(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Any:
     """Middleware: gives each request a random id, for log lines, error pages and the header `X-Request-ID`.
@@ -48,5 +51,7 @@ def page_of(request: HttpRequest) -> str:
     """The name of the page's URL pattern: "sessions:detail"; "static" for a file, "unknown" for any other address."""
     if request.resolver_match is not None:
         return request.resolver_match.view_name
+    if request.path_info in PROBE_PATHS:
+        return request.path_info.removeprefix("/")
     is_file = request.path.startswith(get_script_prefix() + settings.STATIC_URL.lstrip("/"))
     return "static" if is_file else "unknown"
