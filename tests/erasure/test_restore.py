@@ -18,6 +18,7 @@ from django.utils.timezone import now
 from memadmin.audit.log.proofs import share_keys
 from memadmin.erasure.models import SubjectRequest, SuppressionEntry
 from memadmin.erasure.suppression import entering
+from memadmin.erasure.suppression import ledger as ledger_module
 from memadmin.erasure.suppression.ledger import Ledger, LedgerError, session_digests, subject_digests
 from memadmin.runs import engine
 from memadmin.runs.models import Run
@@ -174,3 +175,18 @@ def test_an_erasure_that_is_just_beginning_hides_nothing(ledger: Ledger, officer
     assert not entering.difference(ledger, set())
     ledger.append(uuid4(), subjects=[], sessions=[], after=0)
     assert "older than 1 erasure" in entering.difference(ledger, set())
+
+
+def test_a_line_of_the_ledger_is_verified_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = []
+    compute = ledger_module._macs
+
+    def counted(*parts: str) -> list[str]:
+        codes.append(parts[0])
+        return compute(*parts)
+
+    monkeypatch.setattr(ledger_module, "_macs", counted)
+    for _ in range(20):
+        ledger.append(uuid4(), subjects=[], sessions=[], after=0)
+    assert len(ledger.entries()) == 20
+    assert len(codes) == 2 * 20, "one to write each line, and one to verify it"

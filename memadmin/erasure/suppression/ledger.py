@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import json
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -56,13 +56,37 @@ def session_digests(store: str, session_id: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class Verified:
+    """Lines of a ledger whose codes were verified, under these keys."""
+
+    keys: Sequence[bytes]
+    text: str = ""
+    entries: Sequence[Entry] = ()
+    code: str = START
+    """The code of the last line."""
+
+
+_last_read: dict[Path, Verified] = {}
+"""What this process read last: each erasure reads the whole ledger, so that a batch would verify every line of it once
+for each of its cases. It takes about 1 kB for each entry.
+"""
+
+
+@dataclass(frozen=True, slots=True)
 class Ledger:
     path: Path
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> Sequence[Entry]:
         """All entries, in their order. Raises LedgerError for a line that was changed, added or taken out."""
-        entries, code = [], START
-        for number, line in enumerate(self._lines(), 1):
+        return self._verified().entries
+
+    def _verified(self) -> Verified:
+        text, keys = self._text(), derived_keys(PURPOSE)
+        known = _last_read.get(self.path)
+        if known is None or known.keys != keys or not text.startswith(known.text):
+            known = Verified(keys)
+        entries, code = list(known.entries), known.code
+        for number, line in enumerate(text[len(known.text) :].split("\n")[:-1], len(entries) + 1):
             try:
                 row = json.loads(line)
                 given = row.pop("mac")
@@ -83,7 +107,8 @@ class Ledger:
                 )
             code = matching[0]
             entries.append(entry)
-        return entries
+        verified = _last_read[self.path] = Verified(keys, text, entries, code)
+        return verified
 
     def append(self, request: UUID, *, subjects: Collection[str], sessions: Collection[str], after: int) -> Entry:
         """Adds an erasure and returns its entry; one of this request that is there already is returned.
@@ -91,11 +116,11 @@ class Ledger:
         Its number follows the last one, and `after`. On disk when it returns. Raises LedgerError.
         """
         with self._locked() as file:
-            entries = self.entries()
+            verified = self._verified()
+            entries = verified.entries
             for entry in reversed(entries):
                 if entry.request == request:
                     return entry
-            code = json.loads(self._last_line())["mac"] if entries else START
             row: dict[str, Any] = {
                 "number": max(after, entries[-1].number if entries else 0) + 1,
                 "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -103,7 +128,7 @@ class Ledger:
                 "subjects": sorted(subjects),
                 "sessions": sorted(sessions),
             }
-            line = canonical({**row, "mac": _macs("line", code, canonical(row))[0]})
+            line = canonical({**row, "mac": _macs("line", verified.code, canonical(row))[0]})
             try:
                 rest = line.encode() + b"\n"
                 while rest:
@@ -114,17 +139,13 @@ class Ledger:
                 raise LedgerError(f"The suppression ledger cannot be written: {problem.strerror}.") from problem
             return Entry(row["number"], row["at"], request, frozenset(subjects), frozenset(sessions))
 
-    def _lines(self) -> list[str]:
+    def _text(self) -> str:
         """Complete lines. A last one without its end was left by a crash: its erasure has not begun."""
         try:
             text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
         except (OSError, UnicodeDecodeError) as problem:
             raise LedgerError("The suppression ledger cannot be read.") from problem
-        return text.split("\n")[:-1]
-
-    def _last_line(self) -> str:
-        lines = self._lines()
-        return lines[-1] if lines else ""
+        return text[: text.rfind("\n") + 1]
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
@@ -150,7 +171,7 @@ class Ledger:
 
     def _cut_rest(self, file: int) -> None:
         """Removes what a crash left of a line."""
-        complete = len("".join(f"{line}\n" for line in self._lines()).encode())
+        complete = len(self._text().encode())
         if os.fstat(file).st_size > complete:
             os.ftruncate(file, complete)
 
