@@ -54,12 +54,16 @@ def place_name(place: str) -> str:
 
 
 def outcome_of(request: SubjectRequest) -> SubjectRequest.State:
-    return State.COMPLETE_WITH_EXCEPTIONS if exceptions_of(request) else State.COMPLETE
+    return outcome_with(exceptions_of(request))
+
+
+def outcome_with(exceptions: list[dict[str, Any]]) -> SubjectRequest.State:
+    return State.COMPLETE_WITH_EXCEPTIONS if exceptions else State.COMPLETE
 
 
 def payload_of(request: SubjectRequest) -> dict[str, Any]:
     """What the receipt states: ids, counts, codes and times, and no personal data; `receipts` checks its form."""
-    steps = list(ErasureStep.objects.filter(request=request))
+    steps, exceptions = list(ErasureStep.objects.filter(request=request)), exceptions_of(request)
     # Their ids alone: the worker may not read every column of an account.
     people = {"requester": request.requested_by_id, "approver": request.approved_by_id}
     times = {
@@ -74,13 +78,13 @@ def payload_of(request: SubjectRequest) -> dict[str, Any]:
         "request": str(request.id),
         "number": request.number,
         "kind": request.kind,
-        "outcome": outcome_of(request).value,
+        "outcome": outcome_with(exceptions).value,
         "subject": str(request.subject_id),
         "times": {name: at for name, at in times.items() if at},
         "actors": [{"role": role, "actor": ref} for role, user_id in people.items() if (ref := actor_ref(user_id))],
         "counts": {step.holder: step.erased for step in steps},
         "held": {step.holder: step.held for step in steps if step.held},
-        "exceptions": exceptions_of(request),
+        "exceptions": exceptions,
         "out_of_reach": [
             {"code": row["code"], "place": place_name(row["place"]) or "anywhere", "until": row["until"] or None}
             for row in out_of_reach
@@ -100,8 +104,10 @@ def actor_ref(user_id: int | None) -> str:
 
 
 def issue_receipt(lease: Lease, request: SubjectRequest) -> None:
-    """Records the answer and stores its receipt. Raises Wait until the log has sequenced and signed the event."""
-    request.refresh_from_db()
+    """Records the answer and stores its receipt; from then on the state of the case is SCANNING, until it is closed.
+
+    Raises Wait until the log has sequenced and signed the event.
+    """
     cursor = lease.run.cursor
     if cursor.get("scans") != len(request.scans):
         payload = payload_of(request)
@@ -128,7 +134,7 @@ def issue_receipt(lease: Lease, request: SubjectRequest) -> None:
         run.exceptions = []
         for row in exceptions_of(request):
             run.add_exception(row["code"], row["place"], row["count"])
-        SubjectRequest.objects.filter(pk=request.pk).update(receipt=receipt)
+        SubjectRequest.objects.filter(pk=request.pk).update(receipt=receipt, state=State.SCANNING)
     request.refresh_from_db()
 
 

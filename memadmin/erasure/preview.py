@@ -120,7 +120,6 @@ def out_of_reach_rows(request: SubjectRequest, code: OutOfReach) -> list[dict[st
 
 
 def replace_out_of_reach(request: SubjectRequest, code: OutOfReach, rows: list[dict[str, Any]]) -> None:
-    """Replaces the rows of one code in the preview of a case whose row the caller has locked."""
+    """Replaces the rows of one code in the preview of a case, which the caller saves."""
     others = [row for row in request.preview.get("out_of_reach", []) if row["code"] != code]
     request.preview = {**request.preview, "out_of_reach": [*others, *rows]}
-    request.save(update_fields=["preview"])

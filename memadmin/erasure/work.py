@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import takewhile
 
 from django.conf import settings
 from django.db.models import F
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 from django.utils.timezone import now
 
 from memadmin import audit
@@ -69,9 +70,8 @@ def work(lease: Lease) -> None:
         erase_and_scan(lease, request, scope)
     clean = lease.run.cursor[CLEAN]
     if len(request.scans) == clean:
-        closing.issue_receipt(lease, request)
         if request.state == State.RUNNING:
-            enter_second_scan(lease, request)
+            closing.issue_receipt(lease, request)
         rest = datetime.fromisoformat(request.scans[clean - 1]["at"]) + settings.RESCAN_AFTER - now()
         if rest > timedelta(0):
             raise Wait("Erased. The second scan looks for what agents wrote afterwards.", retry_after=rest)
@@ -81,7 +81,6 @@ def work(lease: Lease) -> None:
         tell_of_reopening(lease, request)
         erase_and_scan(lease, request, scope)
         closing.issue_receipt(lease, request)
-        enter_second_scan(lease, request)
         # An agent writes still, or again: only a scan a day later shows that it has stopped.
         raise Wait("The second scan found data. It is erased, and looked for again.", retry_after=settings.RESCAN_AFTER)
     closing.issue_receipt(lease, request)
@@ -147,12 +146,16 @@ def start(lease: Lease, request: SubjectRequest) -> None:
         # As it is now that nothing more can be added: ids and holds may have come while it was counted.
         scope = scope_of(locked.subject)
         refuse_held(scope)
-        add_steps(locked, scope)
         approved = {each.holder: each.counted.rows for each in Preview.of_json(request.preview).holders}
-        for holder in preview.holders:
-            # Of a store that does not respond, what the approval was about.
-            expected = approved.get(holder.holder, 0) if holder.counted.problem else holder.counted.rows
-            ErasureStep.objects.filter(request=locked, name=holder.name, place=holder.place).update(expected=expected)
+        # Of a store that does not respond, what the approval was about.
+        add_steps(
+            locked,
+            scope,
+            expected={
+                each.holder: approved.get(each.holder, 0) if each.counted.problem else each.counted.rows
+                for each in preview.holders
+            },
+        )
         locked.note(RequestNote.Code.STARTED)
         SubjectRequest.objects.filter(pk=locked.pk).update(
             state=State.RUNNING,
@@ -193,16 +196,16 @@ def refuse_held(scope: SubjectScope) -> None:
         raise NeedsDecision(sentence) from problem
 
 
-def add_steps(request: SubjectRequest, scope: SubjectScope) -> None:
-    """Rows of the steps, also of stores that were added since; a step that is done stays done."""
-    ErasureStep.objects.bulk_create(
-        [
-            ErasureStep(request=request, name=step.name, place=place, position=position)
-            for position, step in enumerate(STEPS)
-            for place in step.places(scope)
-        ],
-        ignore_conflicts=True,
-    )
+def add_steps(request: SubjectRequest, scope: SubjectScope, expected: Mapping[str, int]) -> None:
+    """Adds the rows of the steps, with the number of rows that each holder is expected to have."""
+    rows = [
+        ErasureStep(request=request, name=step.name, place=place, position=position)
+        for position, step in enumerate(STEPS)
+        for place in step.places(scope)
+    ]
+    for row in rows:
+        row.expected = expected.get(row.holder, 0)
+    ErasureStep.objects.bulk_create(rows)
 
 
 # --- steps ------------------------------------------------------------------------------------------------------------
@@ -222,63 +225,92 @@ def erase_until_nothing_is_left(lease: Lease, request: SubjectRequest, scope: Su
 
 def run_steps(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> None:
     """Every step whose predecessors are finished. Raises Wait in the end if one could not be finished."""
-    waits: list[Wait] = []
-    for row in ErasureStep.objects.filter(request=request).exclude(state__in=ErasureStep.FINISHED):
-        if is_blocked(request, row):
-            continue
+    if not ErasureStep.objects.filter(request=request).exclude(state__in=ErasureStep.FINISHED).exists():
+        return
+    waits: dict[int, Wait] = {}
+    while True:
+        chunks = StepChunks(request, scope, without=waits)
         try:
-            run_step(lease, request, row, scope)
+            lease.in_chunks(chunks.erase)
         except StoreUnavailable as problem:
+            row = chunks.row
             sentence = waiting_sentence(row.place, problem)
             with lease.chunk():
                 ErasureStep.objects.filter(pk=row.pk).update(state=StepState.WAITING, reason=sentence, changed_at=Now())
-            waits.append(Wait(sentence, retry_after=retry_after(problem)))
+            waits[row.pk] = Wait(sentence, retry_after=retry_after(problem))
+        else:
+            break
     if waits:
-        raise min(waits, key=lambda wait: wait.retry_after)
+        raise min(waits.values(), key=lambda wait: wait.retry_after)
 
 
-def is_blocked(request: SubjectRequest, row: ErasureStep) -> bool:
-    needed = step_named(row.name).after
-    rows = ErasureStep.objects.filter(request=request, name__in=needed)
-    return rows.exclude(state__in=ErasureStep.FINISHED).exists()
+class StepChunks:
+    """Chunks of the steps of a case. Each ends with the first step that has passed rows: most steps of a small subject
+    have none, and share a transaction with the next one that has. `row` is the step at which a chunk is.
+    """
 
+    def __init__(self, request: SubjectRequest, scope: SubjectScope, *, without: Container[int]) -> None:
+        self._request, self._scope, self._without = request, scope, without
+        self.row = ErasureStep()
 
-def run_step(lease: Lease, request: SubjectRequest, row: ErasureStep, scope: SubjectScope) -> None:
-    step = step_named(row.name)
-    scope.look_again()
+    def erase(self, run: Run, at_most: int) -> int:
+        """Erases at most so many rows of one step, and finishes the steps before it; returns the number of rows."""
+        refuse_held(self._scope)
+        self._scope.look_again()
+        rows = list(ErasureStep.objects.filter(request=self._request))
+        passed, finished = 0, []
+        for self.row in rows:
+            if self.row.state in ErasureStep.FINISHED or self.row.pk in self._without or is_blocked(self.row, rows):
+                continue
+            passed = self._erase_some(at_most)
+            if passed:
+                break
+            self.row.state = StepState.DONE
+            finished.append(self.row.pk)
+        if finished:
+            ErasureStep.objects.filter(pk__in=finished).update(
+                state=StepState.DONE,
+                reason="",
+                cursor="",
+                started_at=Coalesce("started_at", Now()),
+                ended_at=Now(),
+                changed_at=Now(),
+            )
+        return passed
 
-    def erase(run: Run, at_most: int) -> int:
-        refuse_held(scope)
-        current = ErasureStep.objects.get(pk=row.pk)
-        done = step.erase_some(scope, current, at_most=at_most)
-        exceptions = {**current.exceptions}
+    def _erase_some(self, at_most: int) -> int:
+        row, scope = self.row, self._scope
+        done = step_named(row.name).erase_some(scope, row, at_most=at_most)
+        if not (done.passed or done.held or done.exceptions):
+            return 0
+        exceptions = {**row.exceptions}
         for code, count in done.exceptions.items():
             exceptions[code] = exceptions.get(code, 0) + count
-        columns = {
-            "erased": F("erased") + done.erased,
-            "held": F("held") + done.held,
-            "exceptions": exceptions,
-            "cursor": done.cursor or current.cursor,
-            "changed_at": Now(),
-        }
-        if done.passed:
-            columns |= {"state": StepState.RUNNING, "reason": ""}
-        else:
-            columns |= {"state": StepState.DONE, "reason": "", "ended_at": Now(), "cursor": ""}
-        if current.started_at is None:
-            columns["started_at"] = Now()
-        ErasureStep.objects.filter(pk=row.pk).update(**columns)
+        ErasureStep.objects.filter(pk=row.pk).update(
+            state=StepState.RUNNING,
+            reason="",
+            erased=F("erased") + done.erased,
+            held=F("held") + done.held,
+            exceptions=exceptions,
+            cursor=done.cursor or row.cursor,
+            started_at=Coalesce("started_at", Now()),
+            changed_at=Now(),
+        )
         if done.erased or done.held:
             audit.record(
                 audit_events.ROWS_ERASED,
-                target=request,
+                target=self._request,
                 subject=scope.subject.pk,
                 shown=done.shown,
                 counters={"rows": done.erased, "held": done.held},
             )
         return done.passed
 
-    lease.in_chunks(erase)
+
+def is_blocked(row: ErasureStep, rows: Iterable[ErasureStep]) -> bool:
+    """Whether one of the rows that this step needs is not finished."""
+    needed = step_named(row.name).after
+    return any(each.name in needed and each.state not in ErasureStep.FINISHED for each in rows)
 
 
 def open_again(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> bool:
@@ -298,9 +330,3 @@ def open_again(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> bo
                 state=StepState.TO_DO, cursor="", held=0, exceptions={}, ended_at=None, changed_at=Now()
             )
     return bool(again)
-
-
-def enter_second_scan(lease: Lease, request: SubjectRequest) -> None:
-    with lease.chunk():
-        SubjectRequest.objects.filter(pk=request.pk).update(state=State.SCANNING)
-    request.refresh_from_db()

@@ -181,7 +181,7 @@ def test_raced_with_holds_no_row_goes_after_the_commit_of_a_hold(
     attach_main_store()
     for pair in range(PAIRS):
         key = f"person-{pair}"
-        subject = with_sessions(key, by=officer, sessions=1, items=3 * ROWS)
+        subject = with_sessions(key, by=officer, sessions=1, items=6 * ROWS)
         record = SessionRecord.objects.get(session_id=f"{key}:0")
         request = approved(subject, by=officer, second=second)
         assert request.run is not None
@@ -192,7 +192,7 @@ def test_raced_with_holds_no_row_goes_after_the_commit_of_a_hold(
             left = items_seen_elsewhere(key)
             run = erasing.result()
         assert items_of(key) == left, f"rows of {key} went after the hold"
-        assert erased_of(request).get("sessions/main", 0) == 3 * ROWS - left
+        assert erased_of(request).get("sessions/main", 0) == 6 * ROWS - left
         assert (run.state in (Run.State.WAITING, Run.State.STOPPED), run.attempts) == (True, 0), run.reason
 
 

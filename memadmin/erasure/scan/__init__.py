@@ -74,7 +74,9 @@ def scan(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> int:
             rows = [out_of_reach_row(OutOfReach.NOT_VACUUMED, count=skipped)] if skipped else []
             replace_out_of_reach(locked, OutOfReach.NOT_VACUUMED, rows)
         entry = {"at": found["at"], **counts, "places": places}
-        SubjectRequest.objects.filter(pk=locked.pk).update(scans=[*locked.scans, entry], pending_scan={})
+        SubjectRequest.objects.filter(pk=locked.pk).update(
+            scans=[*locked.scans, entry], pending_scan={}, preview=locked.preview
+        )
         if not erasable(places):
             run.cursor.setdefault(CLEAN, len(locked.scans) + 1)
     request.refresh_from_db()

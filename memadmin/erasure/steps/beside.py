@@ -136,16 +136,20 @@ class Identity(Step):
         drain_outbox()
         # Also a session that was erased, or begun, before it was held keeps its id. The chunk keeps further holds out.
         scope.look_again()
-        sessions = forget_sessions(scope.subject, at_most=at_most, keep=scope.held_records)
-        if sessions:
+        sessions = keys = 0
+        if scope.records().filter(erased_at__isnull=False, is_forgotten=False).exists():
+            sessions = forget_sessions(scope.subject, at_most=at_most, keep=scope.held_records)
+        if sessions and (sessions == at_most or scope.held_records):
             return Done(passed=sessions, erased=sessions)
+        aliases = SubjectAlias.objects.filter(subject_id__in=scope.group)
         if scope.held_records:
             # A held session can be found by the person's id as long as the hold lasts.
-            keys = SubjectAlias.objects.filter(subject_id__in=scope.group).count()
-            return Done(held=keys + len(scope.held_records), exceptions=self.not_erased(scope, step))
+            return Done(held=aliases.count() + len(scope.held_records), exceptions=self.not_erased(scope, step))
         forget_released_holds(scope)
-        if keys := forget_keys(scope.subject):
-            return Done(passed=keys, erased=keys)
+        if aliases.exists():
+            keys = forget_keys(scope.subject)
+        if gone := sessions + keys:
+            return Done(passed=gone, erased=gone)
         return Done(exceptions=self.not_erased(scope, step))
 
     def not_erased(self, scope: SubjectScope, step: ErasureStep) -> dict[str, int]:
