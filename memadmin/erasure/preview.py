@@ -14,7 +14,7 @@ from memadmin.erasure.exceptions import OutOfReach
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.models.steps import holder_name
 from memadmin.erasure.scope import SubjectScope
-from memadmin.erasure.steps import STEPS, step_named
+from memadmin.erasure.steps import STEPS, step_named, steps_with_rows
 from memadmin.erasure.steps.base import Counted
 from sessions_app.models import SessionFinding, Subject
 from sessions_app.services.erasing_subjects import group_of
@@ -88,10 +88,12 @@ def preview_erasure(scope: SubjectScope) -> Preview:
 
 def holders(scope: SubjectScope, *, without: Container[str] = ()) -> Iterator[Holder]:
     """Each step at each of its places, counted when it is asked for. `without` are places that are not asked."""
+    with_rows = steps_with_rows(scope)
     for step in STEPS:
         for place in step.places(scope):
             if place not in without:
-                yield Holder(step.name, place, step.count(scope, place))
+                counted = step.count(scope, place) if step.name in with_rows else Counted(0)
+                yield Holder(step.name, place, counted)
 
 
 def group_ids(subject: Subject) -> list[str]:

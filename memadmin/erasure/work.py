@@ -25,7 +25,6 @@ from memadmin.erasure.steps.away import (
     RETRY_STORE,
     retry_after,
     stop_waiting,
-    wait_for_step,
     wait_for_stores,
     waiting_sentence,
 )
@@ -315,15 +314,7 @@ def is_blocked(row: ErasureStep, rows: Iterable[ErasureStep]) -> bool:
 
 def open_again(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> bool:
     """Opens the steps at which there are rows that no hold keeps; whether there are any. Raises Wait."""
-    scope.look_again()
-    again = set()
-    for row in ErasureStep.objects.filter(request=request, state=StepState.DONE):
-        try:
-            if left_over(scope, row):
-                again.add(row.pk)
-        except StoreUnavailable as problem:
-            raise wait_for_step(lease, row, problem) from problem
-        lease.keep()
+    again = {row.pk for row, _ in left_over(lease, request, scope)}
     if again:
         with lease.chunk():
             ErasureStep.objects.filter(pk__in=again).update(

@@ -19,19 +19,18 @@ from memadmin import audit
 from memadmin.audit.transparency.canonical import utc
 from memadmin.erasure import audit_events, locators
 from memadmin.erasure.exceptions import Left, OutOfReach
-from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
+from memadmin.erasure.models import RequestNote, SubjectRequest
 from memadmin.erasure.preview import out_of_reach_row, replace_out_of_reach
 from memadmin.erasure.scan import files, sessions, tables
 from memadmin.erasure.scan.people import People, ScannedPerson
 from memadmin.erasure.scan.progress import KEY, RunProgress
 from memadmin.erasure.scan.vacuum import touched_tables, vacuum_touched
 from memadmin.erasure.scope import SubjectScope
-from memadmin.erasure.steps.away import RETRY_BUSY, wait_for_step, wait_for_stores
+from memadmin.erasure.steps.away import RETRY_BUSY, wait_for_stores
 from memadmin.erasure.steps.left_over import left_over
 from memadmin.runs.engine import Lease, Wait
 from memadmin.runs.models import Run
 from sessions_app.models import Subject
-from sessions_app.stores.base import StoreUnavailable
 
 CLEAN = "clean"
 """Key of a case's run's cursor: the number of its scans when one found nothing more to erase."""
@@ -104,16 +103,8 @@ def last_erasable(request: SubjectRequest) -> int:
 
 def recount(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> list[dict[str, Any]]:
     """Counts what the steps would erase now, without what a hold keeps or a store cannot erase."""
-    places = []
-    for row in ErasureStep.objects.filter(request=request, state=ErasureStep.State.DONE):
-        try:
-            count = left_over(scope, row)
-        except StoreUnavailable as problem:
-            raise wait_for_step(lease, row, problem) from problem
-        if count:
-            places.append({"place": row.place or row.name, "code": "", "found": count})
-        lease.keep()
-    return places
+    left = left_over(lease, request, scope)
+    return [{"place": row.place or row.name, "code": "", "found": count} for row, count in left]
 
 
 # --- the search for one case, or for many -----------------------------------------------------------------------------

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 
+from django.db.models import Exists
+
+from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.steps.base import Counted, Done, RowStep, Step
 from memadmin.erasure.steps.beside import AdminLog, AuditDetails, Findings, Grants, Identity, Redactions, Searches
 from memadmin.erasure.steps.copies import AccessCopies
@@ -20,8 +23,9 @@ from memadmin.erasure.steps.memories import (
     Versions,
 )
 from memadmin.erasure.steps.sessions import Sessions
+from sessions_app.models import Subject
 
-__all__ = ["STEPS", "Counted", "Done", "RowStep", "Step", "in_order", "step_named"]
+__all__ = ["STEPS", "Counted", "Done", "RowStep", "Step", "in_order", "step_named", "steps_with_rows"]
 
 
 class WrongGraph(Exception):
@@ -72,3 +76,14 @@ STEPS = in_order(
 def step_named(name: str) -> Step:
     """Raises KeyError for a step of another version."""
     return {step.name: step for step in STEPS}[name]
+
+
+def steps_with_rows(scope: SubjectScope) -> frozenset[str]:
+    """Names of the steps that have something to count; only some of them for most people. One query for all the steps
+    for rows of our own tables; the others are always among them.
+    """
+    of_rows = [step for step in STEPS if isinstance(step, RowStep)]
+    asked = [Exists(step.rows(scope)) for step in of_rows]
+    answers = Subject.objects.filter(pk=scope.subject.pk).values_list(*asked).get()
+    without = {step.name for step, has_rows in zip(of_rows, answers, strict=True) if not has_rows}
+    return frozenset(step.name for step in STEPS if step.name not in without)

@@ -9,7 +9,8 @@ from typing import Any
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Q, QuerySet
+from django.db.models import CharField, Q, QuerySet
+from django.db.models.functions import Cast
 
 from memadmin.accounts.models import ContentGrant, GrantedSession
 from memadmin.audit.log import erasing as audit_erasing
@@ -105,8 +106,8 @@ class AdminLog(RowStep):
             (SubjectAlias, SubjectAlias.objects.filter(subject_id__in=scope.group)),
             (Memory, Memory.objects.filter(subject_id__in=scope.group)),
         ):
-            keys = [str(key) for key in rows.values_list("pk", flat=True)]
-            about |= Q(content_type=type_of(model), object_id__in=keys)
+            ids = rows.annotate(object_id=Cast("pk", CharField())).values("object_id")
+            about |= Q(content_type=type_of(model), object_id__in=ids)
         return LogEntry.objects.filter(about)
 
 
