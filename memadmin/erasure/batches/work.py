@@ -46,15 +46,13 @@ def work(lease: Lease) -> None:
         start(lease, batch)
     children = Run.objects.filter(subject_request__batch_lines__batch=batch)
     hand_over = PauseCheck(lease, batch)
-    while True:
+    # Those of a process that was killed come first. One that has waited comes last: thousands that ask again and again
+    # whether a store is back must not keep the others from being opened.
+    for child in together.workable(children).filter(retry_at__isnull=True):
         hand_over()
-        # Also those of a process that was killed. One that has waited comes last: thousands that ask again and again
-        # whether a store is back must not keep the others from being opened.
-        child = together.workable(children).filter(retry_at__isnull=True).first()
-        if child is not None:
-            engine.carry_on(child, seconds=engine.SLICE_SECONDS)
-        elif not open_next(lease, batch):
-            break
+        engine.carry_on(child, seconds=engine.SLICE_SECONDS)
+    while open_next(lease, batch):
+        hand_over()
     problem = together.work_off(lease, children, hand_over)
     if sentence := str(problem or "") or why_not_closed(count(lease, batch)):
         next_at = children.filter(state=Run.State.WAITING).aggregate(at=Min("retry_at"))["at"]
@@ -105,23 +103,31 @@ def count(lease: Lease, batch: RequestBatch) -> Counter[str]:
 
 
 def open_next(lease: Lease, batch: RequestBatch) -> bool:
-    """Opens the case of the next line; False if every line has one. One transaction."""
+    """Opens the case of the next line, in one transaction, and carries it out as far as it comes; False if every line
+    has one.
+    """
+    run = None
     with lease.chunk():
         lines = services.accepted_lines(batch).filter(request__isnull=True).select_related("subject")
         line = lines.order_by("number").first()
         if line is not None:
-            open_case(batch, line)
+            run = open_case(batch, line)
+    if run is not None:
+        engine.carry_on(run, seconds=engine.SLICE_SECONDS)
     return line is not None
 
 
-def open_case(batch: RequestBatch, line: BatchLine) -> None:
-    """Opens the approved case of a line, or joins the open one of the subject. In the caller's transaction."""
+def open_case(batch: RequestBatch, line: BatchLine) -> Run | None:
+    """Opens the approved case of a line, and returns its run; or joins the open case of the subject.
+
+    In the caller's transaction.
+    """
     subject = line.subject
     assert subject is not None, "an accepted line has its subject"
     if subject.merged_into_id is not None:
         # What was approved is not what would be erased.
         BatchLine.objects.filter(pk=line.pk).update(problem=BatchLine.Problem.MERGED)
-        return
+        return None
     request, is_new = requests.open_request(
         SubjectRequest.Kind.ERASURE,
         subject,
@@ -133,11 +139,12 @@ def open_case(batch: RequestBatch, line: BatchLine) -> None:
     )
     BatchLine.objects.filter(pk=line.pk).update(request=request)
     if not is_new:
-        return
+        return None
     handler, approver = person(batch.requested_by_id), person(batch.approved_by_id)
     by_batch = f"By the batch {batch}."
     request.note(Code.CHECKED, by=handler, text=by_batch)
     audit.record(request_events.IDENTITY_CHECKED, by=handler, target=request, subject=subject.pk)
+    run = runs.request_run(erasures.RUN_KIND, by=approver)
     columns: dict[str, Any] = {
         "state": SubjectRequest.State.APPROVED,
         "identity_checked_by": handler,
@@ -152,10 +159,11 @@ def open_case(batch: RequestBatch, line: BatchLine) -> None:
         "approved_by": approver,
         "approved_at": batch.approved_at,
         "starts_at": batch.starts_at,
-        "run": runs.request_run(erasures.RUN_KIND, by=approver),
+        "run": run,
         "scanned_by": batch.run,
     }
     requests.changed(request, request_events.REQUEST_APPROVED, Code.APPROVED, by=approver, text=by_batch, **columns)
+    return run
 
 
 def person(user_id: int | None) -> User | None:
