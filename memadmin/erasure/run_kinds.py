@@ -11,10 +11,26 @@ from memadmin.erasure.access_copy.exclusions import NotIncluded
 from memadmin.erasure.batches import run_kinds as batch_kinds  # noqa: F401  # registers them
 from memadmin.erasure.exceptions import Left
 from memadmin.erasure.models import AccessCopy, RequestNote, SubjectRequest
+from memadmin.erasure.suppression import replay
 from memadmin.erasure.suppression.entering import may_be_entered
 from memadmin.runs.engine import Lease
 from memadmin.runs.kinds import RunKind, register
 from memadmin.runs.models import Run
+
+
+@register
+class ReplayKind(RunKind):
+    """Repeats the erasures that a restored database does not know; their cases share its scans."""
+
+    name = replay.RUN_KIND
+    title = "Repeated erasures"
+    unit = "subjects"
+
+    def work(self, lease: Lease) -> None:
+        replay.work(lease)
+
+    def may_cancel(self, run: Run) -> bool:
+        return False
 
 
 @register

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from itertools import chain
 
-from django.db.models import QuerySet
+from django.db.models import Min, QuerySet
 from django.db.models.functions import Now
+from django.utils.timezone import now
 
 from memadmin.erasure import scan
 from memadmin.erasure.models import SubjectRequest
@@ -15,6 +17,8 @@ from memadmin.erasure.steps.away import RETRY_BUSY
 from memadmin.runs import engine
 from memadmin.runs.engine import Lease, Wait
 from memadmin.runs.models import Run
+
+SHORTEST_WAIT, LONGEST_WAIT = timedelta(seconds=5), timedelta(minutes=10)
 
 
 def work_off(lease: Lease, children: QuerySet[Run], watch: Callable[[], object]) -> Wait | None:
@@ -35,6 +39,13 @@ def work_off(lease: Lease, children: QuerySet[Run], watch: Callable[[], object])
         except Wait as wait:
             # It may be over for some of the cases.
             problem = wait
+
+
+def wait_for_cases(children: QuerySet[Run], sentence: str, problem: Wait | None) -> Wait:
+    """What to raise while cases are not closed: until the next of them is due, or the search can go on."""
+    next_at = children.filter(state=Run.State.WAITING).aggregate(at=Min("retry_at"))["at"]
+    rest = min(next_at - now() if next_at else LONGEST_WAIT, problem.retry_after if problem else LONGEST_WAIT)
+    return Wait(sentence, retry_after=min(max(rest, SHORTEST_WAIT), LONGEST_WAIT))
 
 
 def workable(children: QuerySet[Run]) -> QuerySet[Run]:

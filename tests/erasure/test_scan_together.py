@@ -1,4 +1,4 @@
-"""One scan for all cases of a batch: each hit is that of its own case, and no case counts as scanned that was not."""
+"""One scan for all cases of a batch or a replay: each hit is that of its own case, and none is taken for scanned."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -20,13 +21,17 @@ from memadmin.erasure.batches import outcomes
 from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.models import RequestBatch, SubjectRequest
 from memadmin.erasure.scan import progress, tables
+from memadmin.erasure.suppression.ledger import Ledger, subject_digests
+from memadmin.erasure.suppression.replay import replay
 from memadmin.runs import engine
 from memadmin.runs.models import Run
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore
 from sessions_app.services.sessions import attach_sessions
 from tests.agents import add_items, attach_main_store, attached_store, run_sql, second_connection, value_of
+from tests.builders import make_subject
 from tests.erasure.batches import approved_batch, csv_of, let_a_day_pass, make_subjects, work_off_batch
-from tests.erasure.faults import add_behind_the_fence
+from tests.erasure.builders import work_off
+from tests.erasure.faults import a_day_later, add_behind_the_fence, retry
 from tests.retention.builders import make_hold
 
 pytestmark = pytest.mark.django_db
@@ -303,3 +308,33 @@ def test_of_a_failed_batch_each_case_searches_by_itself(batch: RequestBatch, whe
         Run.objects.filter(pk=case.run.pk).update(retry_at=None)
         engine.carry_on(case.run)
     assert [len(case.scans) for case in cases(batch)] == [1, 1, 1]
+
+
+def test_erasures_that_are_repeated_after_a_restore_share_their_scans(
+    agent_tables: None, ledger: Ledger, officer: User, reads: Counter[str]
+) -> None:
+    attach_main_store()
+    add_items("other:1", "coffee")
+    for key in (ANN, BOB, EVE):
+        add_items(f"{key}:1", "tea")
+        attach_sessions(SessionRecord.objects.filter(session_id=f"{key}:1"), make_subject(key), by=officer)
+        ledger.append(uuid4(), subjects=subject_digests("user", key), sessions=[], after=0)
+    done = replay()
+    assert (done.entries, done.subjects, done.unfinished) == (3, 3, [])
+    assert value_of("SELECT string_agg(session_id, '') FROM agent_messages") == "other:1"
+    assert reads["agent_messages"] == 1
+
+    run, repeated = Run.objects.get(kind="erasure_replay"), list(SubjectRequest.objects.all())
+    for request in repeated:
+        assert request.run is not None
+        retry(request.run)
+        work_off(request)
+        a_day_later(request)
+    retry(run)
+    engine.carry_on(run)
+    assert reads["agent_messages"] == 2
+    for request in repeated:
+        work_off(request)
+        assert request.state == State.COMPLETE
+    retry(run)
+    assert engine.carry_on(run).state == Run.State.COMPLETE

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import Min
 from django.db.models.functions import Now
-from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.erasure import audit_events as request_events
@@ -29,14 +26,12 @@ from memadmin.erasure.preview import group_ids, out_of_reach
 from memadmin.erasure.scope import scope_of
 from memadmin.runs import engine
 from memadmin.runs import services as runs
-from memadmin.runs.engine import Interrupted, Lease, Wait
+from memadmin.runs.engine import Interrupted, Lease
 from memadmin.runs.models import Run
 
 State, Code = RequestBatch.State, RequestNote.Code
 
 COUNT_SECONDS = 2.0
-
-SHORTEST_WAIT, LONGEST_WAIT = timedelta(seconds=5), timedelta(minutes=10)
 
 
 def work(lease: Lease) -> None:
@@ -55,9 +50,7 @@ def work(lease: Lease) -> None:
         hand_over()
     problem = together.work_off(lease, children, hand_over)
     if sentence := str(problem or "") or why_not_closed(count(lease, batch)):
-        next_at = children.filter(state=Run.State.WAITING).aggregate(at=Min("retry_at"))["at"]
-        rest = min(next_at - now() if next_at else LONGEST_WAIT, problem.retry_after if problem else LONGEST_WAIT)
-        raise Wait(sentence, retry_after=min(max(rest, SHORTEST_WAIT), LONGEST_WAIT))
+        raise together.wait_for_cases(children, sentence, problem)
 
 
 def why_not_closed(counts: Counter[str]) -> str:

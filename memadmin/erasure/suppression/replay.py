@@ -1,20 +1,27 @@
-"""Repeats the erasures of the ledger that a restored database does not know."""
+"""Repeats the erasures of the ledger that a restored database does not know.
+
+One run carries the cases out and scans for all of them, as the run of a batch does. It stays open until their second
+scans, a day later.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from django.db import transaction
 from django.utils.timezone import now
 
+from memadmin.erasure import together
 from memadmin.erasure.deadlines import due_date
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.preview import group_ids
 from memadmin.erasure.suppression.entering import check_again, known_numbers, note_entry
 from memadmin.erasure.suppression.ledger import Entry, own_ledger, session_digests, subject_digests
-from memadmin.erasure.work import RUN_KIND
+from memadmin.erasure.work import RUN_KIND as ERASURE
 from memadmin.runs import engine
+from memadmin.runs.engine import Lease
 from memadmin.runs.models import Run
 from memadmin.runs.services import request_run
 from sessions_app.models import SessionRecord, Subject, SubjectAlias, SubjectSource
@@ -22,6 +29,10 @@ from sessions_app.services.discovery import discover_sessions
 from sessions_app.services.subjects import merge_target
 
 State = SubjectRequest.State
+
+RUN_KIND = "erasure_replay"
+
+FoundAgain: TypeAlias = tuple[Entry, list[Subject], list[str]]
 
 
 @dataclass
@@ -44,27 +55,63 @@ def replay(*, watch: Callable[[Run], object] = lambda run: None) -> Replayed:
     entries = [entry for entry in ledger.entries() if entry.number not in known]
     # Stores of other systems were perhaps restored, too: their sessions must be in the registry.
     discover_sessions()
-    for entry, subjects, doubts in found_again(entries):
+    found = list(found_again(entries))
+    run, cases = open_cases(found)
+    if run is not None:
+        run = engine.carry_out(run, watch=watch)
+    for entry, _, doubts in found:
         done.entries += 1
         done.unfinished += doubts
         is_finished = not doubts
-        for subject in subjects:
-            request = approved_again(subject, entry)
-            assert request.run is not None, "it is approved"
-            engine.carry_out(request.run, watch=watch)
+        for request in cases[entry.number]:
             request.refresh_from_db()
+            assert request.run is not None, "it is approved"
             if request.scans:
                 done.subjects += 1
             else:
                 is_finished = False
-                done.unfinished.append(f"{request}: {request.run.reason}")
+                # It waits for the scan, or its own run says for what.
+                waiting = run if run and request.pending_scan else request.run
+                done.unfinished.append(f"{request}: {waiting.reason}")
         if is_finished:
             note_entry(entry)
     check_again()
     return done
 
 
-def found_again(entries: Iterable[Entry]) -> Iterator[tuple[Entry, list[Subject], list[str]]]:
+@transaction.atomic
+def open_cases(found: Iterable[FoundAgain]) -> tuple[Run | None, dict[int, list[SubjectRequest]]]:
+    """The run that carries out the cases and scans for them, none without a case; and the cases by the number of their
+    entry. An earlier attempt that has not ended goes on.
+    """
+    cases = {entry.number: [approved_again(subject, entry) for subject in subjects] for entry, subjects, _ in found}
+    numbers = [request.pk for requests in cases.values() for request in requests]
+    if not numbers:
+        return None, cases
+    earlier = Run.objects.unfinished().filter(kind=RUN_KIND).select_for_update(no_key=True, of=("self",)).first()
+    run = earlier or request_run(RUN_KIND)
+    SubjectRequest.objects.filter(pk__in=numbers).update(scanned_by=run)
+    Run.objects.filter(pk=run.pk, state=Run.State.WAITING).update(retry_at=None)
+    run.refresh_from_db()
+    return run, cases
+
+
+def work(lease: Lease) -> None:
+    """Carries out the cases until all are closed. Raises what the lease raises, and Wait while cases wait."""
+    children = Run.objects.filter(subject_request__scanned_by=lease.run)
+
+    def hand_over() -> None:
+        with lease.chunk() as run:
+            run.total, run.done = children.count(), children.finished().count()
+        lease.checkpoint()
+
+    problem = together.work_off(lease, children, hand_over)
+    if unfinished := children.unfinished().count():
+        sentence = str(problem or f"{unfinished:,} of the repeated erasures are not closed.")
+        raise together.wait_for_cases(children, sentence, problem)
+
+
+def found_again(entries: Iterable[Entry]) -> Iterator[FoundAgain]:
     """Each entry with its subjects that are in this database, and sentences about what a person has to decide.
 
     A subject is the erased one only if the entry names all of its ids: in an older database an id or a session can
@@ -139,7 +186,7 @@ def approved_again(subject: Subject, entry: Entry) -> SubjectRequest:
             due_on=due_date(today),
         )
     if request.run is None:
-        run = request_run(RUN_KIND, parameters={"replays": entry.number})
+        run = request_run(ERASURE, parameters={"replays": entry.number})
         preview = {**request.preview, "group": group_ids(request.subject)}
         SubjectRequest.objects.filter(pk=request.pk).update(
             run=run, state=State.APPROVED, approved_at=now(), preview=preview
