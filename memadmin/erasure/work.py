@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Container, Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import takewhile
@@ -31,7 +32,7 @@ from memadmin.erasure.steps.away import (
 from memadmin.erasure.steps.left_over import left_over
 from memadmin.erasure.suppression.entering import enter, note_entry
 from memadmin.erasure.suppression.ledger import LedgerError
-from memadmin.runs.engine import Lease, NeedsDecision, Wait
+from memadmin.runs.engine import CHUNK_SECONDS, Lease, NeedsDecision, Wait
 from memadmin.runs.models import Run
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
 from sessions_app.services.erasing_subjects import fence_subject
@@ -227,8 +228,8 @@ def run_steps(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> Non
     if not ErasureStep.objects.filter(request=request).exclude(state__in=ErasureStep.FINISHED).exists():
         return
     waits: dict[int, Wait] = {}
-    while True:
-        chunks = StepChunks(request, scope, without=waits)
+    chunks = StepChunks(request, scope, without=waits)
+    while not chunks.are_over:
         try:
             lease.in_chunks(chunks.erase)
         except StoreUnavailable as problem:
@@ -237,27 +238,26 @@ def run_steps(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> Non
             with lease.chunk():
                 ErasureStep.objects.filter(pk=row.pk).update(state=StepState.WAITING, reason=sentence, changed_at=Now())
             waits[row.pk] = Wait(sentence, retry_after=retry_after(problem))
-        else:
-            break
     if waits:
         raise min(waits.values(), key=lambda wait: wait.retry_after)
 
 
 class StepChunks:
     """Chunks of the steps of a case. Each ends with the first step that has passed rows: most steps of a small subject
-    have none, and share a transaction with the next one that has. `row` is the step at which a chunk is.
+    have none, and share a transaction with the next one that has. `row` is the step at which a chunk is. The chunks
+    `are_over` when one of them has come to the end of the steps.
     """
 
     def __init__(self, request: SubjectRequest, scope: SubjectScope, *, without: Container[int]) -> None:
         self._request, self._scope, self._without = request, scope, without
-        self.row = ErasureStep()
+        self.row, self.are_over = ErasureStep(), False
 
     def erase(self, run: Run, at_most: int) -> int:
         """Erases at most so many rows of one step, and finishes the steps before it; returns the number of rows."""
         refuse_held(self._scope)
         self._scope.look_again()
         rows = list(ErasureStep.objects.filter(request=self._request))
-        passed, finished = 0, []
+        passed, finished, until = 0, [], time.monotonic() + CHUNK_SECONDS
         for self.row in rows:
             if self.row.state in ErasureStep.FINISHED or self.row.pk in self._without or is_blocked(self.row, rows):
                 continue
@@ -266,6 +266,10 @@ class StepChunks:
                 break
             self.row.state = StepState.DONE
             finished.append(self.row.pk)
+            if time.monotonic() > until:
+                break
+        else:
+            self.are_over = True
         if finished:
             ErasureStep.objects.filter(pk__in=finished).update(
                 state=StepState.DONE,
