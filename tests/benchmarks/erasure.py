@@ -2,7 +2,7 @@
 
 A person with 50 sessions and 2,000 items is erased beside the same rows by plain DELETEs and by what Django admin's
 "delete selected" does; then a person with many items and one with ten times as many, while eight agents write, with a
-preview and the scan of all items.
+preview and the scan of all items. With `--batch 20 40 80`, batches of so many subjects instead, one after the other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from memadmin.settings import DATA_DIR
-from tests.benchmarks import report
+from tests.benchmarks import erasure_batches, report
 from tests.benchmarks.database import BenchServer
 from tests.benchmarks.measure import load_average
 from tests.benchmarks.processes import ConsoleProcess, load_console, say
@@ -45,6 +45,9 @@ def main() -> None:
     load_console(server)
     load = [load_average()]
     server.create_empty(DATABASE)
+    if arguments.batch:
+        measure_batches(server, arguments)
+        return
     try:
         with ConsoleProcess(DATABASE) as console:
             figures = console.run("tests.benchmarks.erasure.measure", arguments.rounds, arguments.person_items)
@@ -54,22 +57,42 @@ def main() -> None:
     load.append(load_average())
     targets = targets_of(figures, growth)
     report.print_targets(targets)
+    write(arguments.json, load, {"seconds": figures, "growth": growth}, targets)
+
+
+def measure_batches(server: BenchServer, arguments: argparse.Namespace) -> None:
+    load = [load_average()]
+    try:
+        with ConsoleProcess(DATABASE) as console:
+            batches = console.run("tests.benchmarks.erasure_batches.measure", arguments.batch)
+    finally:
+        server.drop(DATABASE)
+    load.append(load_average())
+    targets = erasure_batches.targets_of(batches)
+    erasure_batches.print_figures(batches)
+    if targets:
+        report.print_targets(targets)
+    write(arguments.json, load, {"batches": batches}, targets)
+
+
+def write(file: Path | None, load: list[float], figures: dict[str, Any], targets: list[Target]) -> None:
+    """The figures as JSON, if a file is given."""
     result = {
         "taken_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": report.machine(),
         "load": load,
-        "seconds": figures,
-        "growth": growth,
+        **figures,
         "targets": [target.as_json() for target in targets],
     }
-    if arguments.json:
-        arguments.json.write_text(json.dumps(result, indent=2))
+    if file:
+        file.write_text(json.dumps(result, indent=2))
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--items", type=int, default=20_000, help="of the smaller of two large persons")
     parser.add_argument("--person-items", type=int, default=2_000, help="of the person beside raw deletes")
+    parser.add_argument("--batch", type=int, nargs="+", metavar="N", help="measure batches of N subjects, nothing else")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3, help="that agents write without an erasure")
     parser.add_argument("--data-dir", type=Path, default=DATA_DIR / "bench")

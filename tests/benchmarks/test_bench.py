@@ -137,3 +137,8 @@ def test_erasures(figures_of: Callable[..., Any], data_dir: Path) -> None:
     options = ["--items", "200", "--person-items", "100", "--rounds", "1", "--seconds", "0.5"]
     found = figures_of("tests.benchmarks.erasure", *options, "--data-dir", str(data_dir))
     assert {name: figures["items"] for name, figures in found["growth"].items()} == {"small": 200, "large": 2_000}
+
+
+def test_batches_of_erasures(figures_of: Callable[..., Any], data_dir: Path) -> None:
+    found = figures_of("tests.benchmarks.erasure", "--batch", "2", "4", "--data-dir", str(data_dir))
+    assert [batch["subjects"] for batch in found["batches"]] == [2, 4]
