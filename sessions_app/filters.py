@@ -13,11 +13,12 @@ from django.utils.functional import cached_property
 from django.utils.timezone import now
 
 from memadmin.counting import count_up_to
+from memadmin.web.columns import Column, Table
 from memadmin.web.filters import FilterForm
 from memadmin.web.safe_text import write_out_invisible
 from memadmin.web.zones import begin_of, end_of
 from sessions_app.models import SessionRecord, SessionStore, Subject, TextSearch
-from sessions_app.models.querysets import SessionRecordQuerySet, SessionStoreQuerySet
+from sessions_app.models.querysets import SessionRecordQuerySet, SessionStoreQuerySet, SubjectQuerySet
 
 STORES_OFFERED = 50
 """Number of stores in the choice of a filter. Others are chosen on the page of stores."""
@@ -67,7 +68,28 @@ class SearchField(RowField):
 
 
 class SessionFilter(FilterForm):
-    """Filters of the session list."""
+    """Filters of the session list.
+
+    There are millions of sessions, so the only order is that of the index behind every filter, in both directions.
+    """
+
+    table = Table(
+        (
+            Column("session", "First words, subject, ticket, agent", is_fixed=True),
+            Column("store", "Store", classes="d-none d-md-table-cell"),
+            Column("items", "Items", classes="num d-none d-md-table-cell"),
+            Column("findings", "Findings", classes="num d-none d-md-table-cell", is_extra=True),
+            Column("registered", "First seen", classes="d-none d-md-table-cell", is_extra=True),
+            Column(
+                "activity",
+                "Last activity",
+                ("last_activity_at", "id"),
+                classes="d-none d-md-table-cell",
+                begins_descending=True,
+            ),
+        ),
+        sort="-activity",
+    )
 
     store = forms.TypedChoiceField(
         required=False,
@@ -138,6 +160,11 @@ class SessionFilter(FilterForm):
         return [self[name] for name in ("ticket", "label", "since", "until")]
 
     @property
+    def is_sortable(self) -> bool:
+        """A search reads stores in the order of last activity."""
+        return "search" not in self.active
+
+    @property
     def searched(self) -> TextSearch | None:
         """Search for words, if that filter is set and the others are valid."""
         return None if self.errors else self.active.get("search")
@@ -153,7 +180,7 @@ class SessionFilter(FilterForm):
         return self.query_string(without="search")
 
     def queryset(self) -> SessionRecordQuerySet:
-        sessions = SessionRecord.objects.on_record().newest_first()
+        sessions: SessionRecordQuerySet = self.ordered(SessionRecord.objects.on_record())
         if self.errors:
             return sessions.none()
         for name, value in self.active.items():
@@ -164,8 +191,42 @@ class SessionFilter(FilterForm):
         return spelled_out(name, value)
 
 
+class SubjectFilter(FilterForm):
+    """Order and columns of the list of subjects. There are millions: only orders of its index."""
+
+    table = Table(
+        (
+            Column("id", "ID", is_fixed=True),
+            Column("kind", "Kind", classes="d-none d-md-table-cell"),
+            Column("also", "Number of IDs", classes="num d-none d-md-table-cell", is_extra=True),
+            Column(
+                "seen", "First seen", ("created_at", "id"), classes="d-none d-md-table-cell", begins_descending=True
+            ),
+        ),
+        sort="-seen",
+    )
+
+    def queryset(self) -> SubjectQuerySet:
+        subjects: SubjectQuerySet = self.ordered(Subject.objects.listed())
+        return subjects.none() if self.errors else subjects
+
+
 class StoreFilter(FilterForm):
-    """Filters of the list of stores."""
+    """Filters of the list of stores. There are at most some hundreds, so any column sorts them."""
+
+    table = Table(
+        (
+            Column("store", "Store", ("name", "id"), is_fixed=True),
+            Column("health", "Health", ("state", "name", "id")),
+            Column("sessions", "Sessions (approx.)", classes="num d-none d-md-table-cell"),
+            Column("items", "Items (approx.)", classes="num d-none d-md-table-cell"),
+            Column("fence", "Erasure fence", classes="d-none d-lg-table-cell", term="Fence"),
+            Column("encryption", "Encryption", classes="d-none d-lg-table-cell"),
+            Column("added", "Added", ("created_at", "id"), classes="d-none d-md-table-cell", is_extra=True),
+            Column("discovery", "Last discovery", classes="text-end d-none d-md-table-cell", term="Discovery"),
+        ),
+        sort="store",
+    )
 
     name = forms.CharField(
         max_length=64,
@@ -182,7 +243,7 @@ class StoreFilter(FilterForm):
     )
 
     def queryset(self) -> SessionStoreQuerySet:
-        stores = SessionStore.objects.by_name()
+        stores: SessionStoreQuerySet = self.ordered(SessionStore.objects.all())
         if self.errors:
             return stores.none()
         if "name" in self.active:

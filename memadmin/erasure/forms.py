@@ -16,6 +16,7 @@ from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.querysets import SubjectRequestQuerySet
 from memadmin.retention.holds.forms import target_of
 from memadmin.runs.models import Run
+from memadmin.web.columns import Column, Table
 from memadmin.web.filters import FilterForm
 from sessions_app.models import Subject, SubjectKind
 
@@ -216,7 +217,24 @@ class ExtendForm(NoteForm):
 
 
 class RequestFilters(FilterForm):
-    """Number, kind and state of the requests in the list; without a state, open ones first."""
+    """Number, kind and state of the requests in the list; without a state, open ones first.
+
+    Open requests are few, so any column sorts them; closed ones come by number, the newest first.
+    """
+
+    table = Table(
+        (
+            Column("case", "Case", ("number",), is_fixed=True, begins_descending=True),
+            Column("kind", "Kind", ("kind", "number"), classes="d-none d-md-table-cell"),
+            Column("subject", "Subject", classes="d-none d-md-table-cell"),
+            Column("state", "State", ("state", "number")),
+            Column("progress", "Progress", classes="d-none d-lg-table-cell"),
+            Column("opened", "Opened by", classes="d-none d-lg-table-cell"),
+            Column("received", "Received", ("received_on", "number"), classes="d-none d-md-table-cell", is_extra=True),
+            Column("due", "Due", ("due_on", "number"), classes="text-end d-none d-md-table-cell"),
+        ),
+        sort="due",
+    )
 
     number = forms.CharField(
         required=False,
@@ -254,8 +272,12 @@ class RequestFilters(FilterForm):
         if state == "closed":
             # By number: the time of closing is empty in open ones, and no order for pages.
             return self.narrowed(SubjectRequest.objects.closed()).order_by("-number")
-        found = self.narrowed(SubjectRequest.objects.open())
+        found: SubjectRequestQuerySet = self.ordered(self.narrowed(SubjectRequest.objects.open()))
         return found.filter(needs(user)) if state == "mine" else found
+
+    @property
+    def is_sortable(self) -> bool:
+        return self.active.get("state") != "closed"
 
     def closed(self) -> SubjectRequestQuerySet:
         """The closed requests below the open ones, the last one first."""

@@ -12,6 +12,7 @@ from django.utils.timezone import now
 from memadmin.runs.kinds import all_kinds
 from memadmin.runs.models import Run
 from memadmin.runs.querysets import RunQuerySet
+from memadmin.web.columns import Column, Table
 from memadmin.web.filters import FilterForm
 
 ENDED = [(state.value, state.label) for state in Run.State if state not in Run.UNFINISHED]
@@ -23,6 +24,29 @@ def select(label: str) -> forms.Select:
 
 
 class FinishedRuns(FilterForm):
+    """Filters of finished runs. There are thousands at most, so more than one column sorts them."""
+
+    table = Table(
+        (
+            Column("run", "Run", ("number",), is_fixed=True, begins_descending=True),
+            Column("state", "State", ("state", "number")),
+            Column("done", "Done", ("done", "number"), classes="num d-none d-md-table-cell", begins_descending=True),
+            Column("rate", "Per second", classes="num d-none d-lg-table-cell"),
+            Column("took", "Took", classes="num d-none d-md-table-cell"),
+            Column("by", "Started by", classes="d-none d-lg-table-cell"),
+            Column(
+                "asked",
+                "Requested",
+                ("requested_at", "number"),
+                classes="d-none d-md-table-cell",
+                is_extra=True,
+                begins_descending=True,
+            ),
+            Column("ended", "Ended", classes="text-end d-none d-md-table-cell"),
+        ),
+        sort="-run",
+    )
+
     kind = forms.ChoiceField(
         required=False, widget=select("Kind"), error_messages={"invalid_choice": "Unknown kind of run."}
     )
@@ -48,7 +72,7 @@ class FinishedRuns(FilterForm):
 
     def apply(self) -> RunQuerySet:
         """The finished runs that match; none when a filter is wrong."""
-        runs = Run.objects.finished()
+        runs: RunQuerySet = self.ordered(Run.objects.finished())
         if not self.is_valid():
             return runs.none()
         active = self.active

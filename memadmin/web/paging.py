@@ -193,14 +193,20 @@ def place_of(direction: Direction, row: Model, queryset: QuerySet[Any]) -> KeyPo
 
 
 def sign_cursor(direction: Direction, row: Model, keys: Sequence[SortKey], salt: str) -> str:
-    return sign_texts([direction, *key_texts(row, keys)], salt)
+    return sign_texts([direction, *key_texts(row, keys)], salt_of(keys, salt))
 
 
 def read_cursor(cursor: str, keys: Sequence[SortKey], salt: str) -> KeyPosition:
-    direction, *texts = read_texts(cursor, salt) or [""]
+    direction, *texts = read_texts(cursor, salt_of(keys, salt)) or [""]
     if direction not in get_args(Direction):
         raise BadCursor
     return KeyPosition(cast(Direction, direction), key_from_texts(texts, keys))
+
+
+def salt_of(keys: Sequence[SortKey], salt: str) -> str:
+    """The salt of a list in one order: a cursor of another order would name another place."""
+    order = ",".join(f"{'-' if key.is_descending else ''}{key.field.attname}" for key in keys)
+    return f"{salt}:{order}"
 
 
 def key_texts(row: Model, keys: Sequence[SortKey]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
+from memadmin.web.columns import Column, Table
 from memadmin.web.filters import FilterForm
 from memadmin.web.safe_text import write_out_invisible
 from memories_app.models import Memory
@@ -31,8 +32,23 @@ class MemoryFilter(FilterForm):
     """Filter of the list of memories.
 
     `is_masked` for viewers who see masked values only: excluded words could reveal masked values, so exclusion is not
-    allowed.
+    allowed. There may be a million memories, so the only order is that of the index behind every filter.
     """
+
+    table = Table(
+        (
+            Column("memory", "Memory", is_fixed=True),
+            Column("status", "Status", classes="d-none d-md-table-cell"),
+            Column("confidence", "Confidence", classes="d-none d-lg-table-cell num"),
+            Column("kind", "Kind", classes="d-none d-lg-table-cell", is_extra=True),
+            Column("source", "Source", classes="d-none d-lg-table-cell", is_extra=True),
+            Column("decided", "Decided", classes="d-none d-md-table-cell", is_extra=True),
+            Column(
+                "proposed", "Proposed", ("proposed_at", "id"), classes="d-none d-md-table-cell", begins_descending=True
+            ),
+        ),
+        sort="-proposed",
+    )
 
     status = choice_field("status", Memory.Status.choices)
     kind = choice_field("kind", Memory.Kind.choices)
@@ -60,7 +76,7 @@ class MemoryFilter(FilterForm):
 
     def memories(self) -> MemoryQuerySet:
         """The filtered memories, before the search for words (`pages.search`)."""
-        found = Memory.objects.newest_first()
+        found: MemoryQuerySet = self.ordered(Memory.objects.all())
         if not self.is_valid():
             return found.none()
         active = self.active
@@ -72,6 +88,11 @@ class MemoryFilter(FilterForm):
         if "whose" in active:
             found = found.filter(subject__isnull=True)
         return found
+
+    @property
+    def is_sortable(self) -> bool:
+        """The index of words gives the newest matches first."""
+        return "search" not in self.active
 
     @property
     def searched(self) -> TextSearch | None:

@@ -24,6 +24,7 @@ from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.extensions import beside_subject
+from sessions_app.filters import SubjectFilter
 from sessions_app.forms import KeyForm
 from sessions_app.listing import ListedSession, with_previews
 from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind
@@ -39,9 +40,10 @@ LOOKERS_DAYS = 30
 
 @operator_page("sessions_app.view_subject")
 def subject_list(request: OperatorRequest) -> HttpResponse:
-    page = SUBJECTS.page(request, Subject.objects.listed())
+    filters = SubjectFilter(request.GET)
+    page = SUBJECTS.page(request, filters.queryset())
     read_audit.subjects(page.rows)
-    return SUBJECTS.render(request, {}, page)
+    return SUBJECTS.render(request, {"filters": filters}, page, status=400 if filters.problems else 200)
 
 
 @operator_page("sessions_app.view_subject")

@@ -12,6 +12,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from memadmin import audit
 from memadmin.accounts.people.listing import factors_of
+from memadmin.web.columns import Column, Table
 from memadmin.web.filters import FilterForm
 
 SELECT = {"class": "form-select"}
@@ -19,6 +20,21 @@ TEXT = {"class": "form-control", "autocomplete": "off", "spellcheck": "false"}
 
 
 class PeopleFilters(FilterForm):
+    """Filters of accounts. They are not sorted by name: a cursor would show a name in the address."""
+
+    table = Table(
+        (
+            Column("account", "Account", is_fixed=True),
+            Column("roles", "Roles", classes="d-none d-md-table-cell"),
+            Column("factor", "Second factor", classes="d-none d-lg-table-cell"),
+            Column("signed_in", "Last sign-in", classes="d-none d-md-table-cell"),
+            Column("sessions", "Open sessions", classes="num d-none d-lg-table-cell"),
+            Column("added", "Added", ("date_joined", "id"), classes="d-none d-md-table-cell", begins_descending=True),
+            Column("state", "State", ("is_active", "id"), classes="text-end text-md-start"),
+        ),
+        sort="-added",
+    )
+
     role = forms.ModelChoiceField(
         Group.objects.order_by("name"),
         required=False,
@@ -42,7 +58,8 @@ class PeopleFilters(FilterForm):
 
     def apply(self) -> QuerySet[User]:
         """Matching accounts, the newest first; none if a filter is wrong."""
-        active, people = self.active, User.objects.defer("password").order_by("-pk")
+        active = self.active
+        people: QuerySet[User] = self.ordered(User.objects.defer("password"))
         if self.errors:
             return people.none()
         if role := active.get("role"):

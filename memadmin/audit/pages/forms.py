@@ -15,7 +15,8 @@ from memadmin.audit.log.groups import EventGroup, group_of
 from memadmin.audit.log.label_registry import SUBJECT
 from memadmin.audit.models import AuditActor, AuditEvent, Outcome
 from memadmin.audit.querysets import AuditEventQuerySet
-from memadmin.web.filters import Chip, FilterForm
+from memadmin.web.columns import Column, Table
+from memadmin.web.filters import ARRANGEMENT, Chip, FilterForm
 from memadmin.web.safe_text import write_out_invisible
 
 if TYPE_CHECKING:
@@ -67,7 +68,21 @@ def an_id(of: str) -> forms.UUIDField:
 
 
 class AuditFilter(FilterForm):
-    """Filter of the events shown. Addresses contain only ids, also for actors."""
+    """Filter of the events shown. Addresses contain only ids, also for actors.
+
+    There are millions of events, so the only order is that of the index behind every filter, in both directions.
+    """
+
+    table = Table(
+        (
+            Column("index", "Index", classes="num d-none d-md-table-cell"),
+            Column("time", "Time", ("at", "number"), classes="d-none d-md-table-cell", begins_descending=True),
+            Column("event", "Event", is_fixed=True),
+            Column("actor", "Kind of actor", classes="d-none d-md-table-cell", is_extra=True),
+            Column("outcome", "Outcome", classes="d-none d-md-table-cell text-end"),
+        ),
+        sort="-time",
+    )
 
     type = forms.CharField(required=False, max_length=types.LONGEST_NAME)
     actor = forms.UUIDField(required=False, error_messages={"invalid": "The actor ID in the link is not valid."})
@@ -177,14 +192,15 @@ class AuditFilter(FilterForm):
         return chips
 
     def in_full(self) -> str:
-        """The filters for the event of a read or an export, including those set by default."""
+        """The filters for the event of a read or an export, including those set by default; not order and columns."""
+        query = QueryDict(self.unarranged, mutable=True)
         if self.leaves_out_programs:
-            return self.query_string_with("jobs", WITHOUT_PROGRAMS)
-        return self.query_string()
+            query["jobs"] = WITHOUT_PROGRAMS
+        return query.urlencode()
 
     def branches(self) -> list[AuditEventQuerySet]:
         """The events, newest first, as a union of querysets that each use their own index."""
-        events = AuditEvent.objects.newest_first()
+        events: AuditEventQuerySet = self.ordered(AuditEvent.objects.all())
         if self.errors:
             return [events.none()]
         active = self.active
@@ -281,7 +297,7 @@ class AuditLookupForm(forms.Form):
         """The filters that were sent; the typed text takes the place of a subject and a record."""
         query = QueryDict(mutable=True)
         dropped = {"subject", "object"} if str(self.data.get("q", "")).strip() else set()
-        for name in AuditFilter.base_fields:
+        for name in (*AuditFilter.base_fields, *ARRANGEMENT):
             value = str(self.data.get(name, ""))
             if value and name not in dropped and len(value) <= LONGEST_VALUE:
                 query[name] = value

@@ -13,6 +13,7 @@ from django.utils.timezone import now
 from memadmin.retention.models import LegalHold
 from memadmin.retention.models.querysets import LegalHoldQuerySet
 from memadmin.web.addresses import uuid_in
+from memadmin.web.columns import Column, Table
 from memadmin.web.filters import FilterForm
 from sessions_app.models import SessionRecord, Subject, SubjectKind
 from sessions_app.services.subjects import UnknownKey, known_subject
@@ -133,7 +134,18 @@ class ReleaseForm(forms.Form):
 
 
 class HoldFilters(FilterForm):
-    """State of the holds in the list; without one those in force come first, as they are."""
+    """State of the holds in the list; without one those in force. There are few, so several columns sort them."""
+
+    table = Table(
+        (
+            Column("hold", "Hold", ("number", "id"), is_fixed=True, begins_descending=True),
+            Column("covers", "Covers"),
+            Column("review", "Review", ("review_on", "id")),
+            Column("owner", "Owner"),
+            Column("placed", "Placed", ("placed_at", "id"), is_extra=True, begins_descending=True),
+        ),
+        sort="-hold",
+    )
 
     state = forms.ChoiceField(
         required=False,
@@ -154,8 +166,11 @@ class HoldFilters(FilterForm):
             return holds.in_force().none()
         state = self.active.get("state", "")
         if state == "decide":
-            return holds.in_force().filter(release_requested_at__isnull=False)
-        return {"due": holds.due_for_review, "released": holds.released}.get(state, holds.in_force)()
+            found = holds.in_force().filter(release_requested_at__isnull=False)
+        else:
+            found = {"due": holds.due_for_review, "released": holds.released}.get(state, holds.in_force)()
+        in_order: LegalHoldQuerySet = self.ordered(found)
+        return in_order
 
     def spelled_out(self, name: str, value: Any) -> str:
         return str(dict(self.fields[name].choices).get(value, value))  # type: ignore[attr-defined]

@@ -10,9 +10,11 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, Q, Sum
+from django.http import QueryDict
 from django.utils.timezone import now
 
 from memadmin.retention.models import SweepResult, SweptTable
+from memadmin.retention.sweep.filters import LedgerFilter
 from memadmin.retention.sweep.metrics import recent_runs
 from memadmin.retention.sweep.nights import next_night
 from memadmin.retention.sweep.tables import TableSize, sizes_of, swept_tables
@@ -90,7 +92,11 @@ def ledger_rows(runs: Sequence[Run], viewer: User) -> list[LedgerRow]:
 
 def newest_runs(viewer: User) -> dict[str, object]:
     """What `retention/_runs.html` shows. Two queries."""
-    return {"rows": ledger_rows(recent_runs(NEWEST), viewer), "next_at": next_night()}
+    return {
+        "rows": ledger_rows(recent_runs(NEWEST), viewer),
+        "next_at": next_night(),
+        "filters": LedgerFilter(QueryDict()),
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,10 @@ from django.http import HttpResponse
 
 from memadmin.retention.models import SweptTable
 from memadmin.retention.sweep import access
+from memadmin.retention.sweep.filters import LedgerFilter
 from memadmin.retention.sweep.metrics import metrics_of, recent_runs
 from memadmin.retention.sweep.silence import silence
-from memadmin.retention.sweep.starting import RUN_KIND
 from memadmin.retention.sweep.view_models import ledger_rows, result_views, table_views
-from memadmin.runs.models import Run
 from memadmin.runs.view_models import view_of
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.lists import ListPage
@@ -25,16 +24,18 @@ LEDGER = ListPage("retention/runs.html", salt="sweeps", fragment="ledger")
 @operator_page(VIEW)
 def run_list(request: OperatorRequest) -> HttpResponse:
     """The ledger: figures of the newest runs, warnings, and all runs by page."""
-    page = LEDGER.page(request, Run.objects.filter(kind=RUN_KIND).select_related("reason_by").order_by("-number"))
+    filters = LedgerFilter(request.GET)
+    page = LEDGER.page(request, filters.queryset().select_related("reason_by"))
     rows = ledger_rows(page.rows, request.user)
     context = {
+        "filters": filters,
         "rows": rows,
         "metrics": metrics_of(recent_runs()),
         "silence": silence(),
         # A page of the past does not change.
         "is_live": any(not row.run.is_finished for row in rows),
     }
-    return LEDGER.render(request, context, page)
+    return LEDGER.render(request, context, page, status=400 if filters.problems else 200)
 
 
 @operator_page(VIEW)
