@@ -19,6 +19,7 @@ urlpatterns = [
     path("help/", include("memadmin.web.help.urls")),
     path("holds/", include("memadmin.retention.holds.urls")),
     path("notifications/", include("memadmin.home.urls")),
+    path("accounts/views/", include("memadmin.home.saved_view_urls")),
     path("memories/", include("memories_app.urls")),
     path("people/", include("memadmin.accounts.people.urls")),
     path("runs/", include("memadmin.runs.urls")),

@@ -22,7 +22,6 @@ assign(
     "learning_stop",
     "feedback",
     "digest",
-    "saved_view",
 )
 
 MEMORY = "memories_app.memory"

@@ -13,7 +13,7 @@ from django.utils.functional import cached_property
 from django.utils.timezone import now
 
 from memadmin.counting import count_up_to
-from memadmin.web.columns import Column, Table
+from memadmin.web.columns import ListColumn, ListTable
 from memadmin.web.filters import FilterForm
 from memadmin.web.safe_text import write_out_invisible
 from memadmin.web.zones import begin_of, end_of
@@ -73,14 +73,14 @@ class SessionFilter(FilterForm):
     There are millions of sessions, so the only order is that of the index behind every filter, in both directions.
     """
 
-    table = Table(
+    table = ListTable(
         (
-            Column("session", "First words, subject, ticket, agent", is_fixed=True),
-            Column("store", "Store", classes="d-none d-md-table-cell"),
-            Column("items", "Items", classes="num d-none d-md-table-cell"),
-            Column("findings", "Findings", classes="num d-none d-md-table-cell", is_extra=True),
-            Column("registered", "First seen", classes="d-none d-md-table-cell", is_extra=True),
-            Column(
+            ListColumn("session", "First words, subject, ticket, agent", is_fixed=True),
+            ListColumn("store", "Store", classes="d-none d-md-table-cell"),
+            ListColumn("items", "Items", classes="num d-none d-md-table-cell"),
+            ListColumn("findings", "Findings", classes="num d-none d-md-table-cell", is_extra=True),
+            ListColumn("registered", "First seen", classes="d-none d-md-table-cell", is_extra=True),
+            ListColumn(
                 "activity",
                 "Last activity",
                 ("last_activity_at", "id"),
@@ -89,6 +89,13 @@ class SessionFilter(FilterForm):
             ),
         ),
         sort="-activity",
+    )
+    not_saved = frozenset(
+        (
+            "subject",
+            "search",
+            "ticket",
+        )
     )
 
     store = forms.TypedChoiceField(
@@ -194,12 +201,12 @@ class SessionFilter(FilterForm):
 class SubjectFilter(FilterForm):
     """Order and columns of the list of subjects. There are millions: only orders of its index."""
 
-    table = Table(
+    table = ListTable(
         (
-            Column("id", "ID", is_fixed=True),
-            Column("kind", "Kind", classes="d-none d-md-table-cell"),
-            Column("also", "Number of IDs", classes="num d-none d-md-table-cell", is_extra=True),
-            Column(
+            ListColumn("id", "ID", is_fixed=True),
+            ListColumn("kind", "Kind", classes="d-none d-md-table-cell"),
+            ListColumn("also", "Number of IDs", classes="num d-none d-md-table-cell", is_extra=True),
+            ListColumn(
                 "seen", "First seen", ("created_at", "id"), classes="d-none d-md-table-cell", begins_descending=True
             ),
         ),
@@ -214,16 +221,16 @@ class SubjectFilter(FilterForm):
 class StoreFilter(FilterForm):
     """Filters of the list of stores. There are at most some hundreds, so any column sorts them."""
 
-    table = Table(
+    table = ListTable(
         (
-            Column("store", "Store", ("name", "id"), is_fixed=True),
-            Column("health", "Health", ("state", "name", "id")),
-            Column("sessions", "Sessions (approx.)", classes="num d-none d-md-table-cell"),
-            Column("items", "Items (approx.)", classes="num d-none d-md-table-cell"),
-            Column("fence", "Erasure fence", classes="d-none d-lg-table-cell", term="Fence"),
-            Column("encryption", "Encryption", classes="d-none d-lg-table-cell"),
-            Column("added", "Added", ("created_at", "id"), classes="d-none d-md-table-cell", is_extra=True),
-            Column("discovery", "Last discovery", classes="text-end d-none d-md-table-cell", term="Discovery"),
+            ListColumn("store", "Store", ("name", "id"), is_fixed=True),
+            ListColumn("health", "Health", ("state", "name", "id")),
+            ListColumn("sessions", "Sessions (approx.)", classes="num d-none d-md-table-cell"),
+            ListColumn("items", "Items (approx.)", classes="num d-none d-md-table-cell"),
+            ListColumn("fence", "Erasure fence", classes="d-none d-lg-table-cell", term="Fence"),
+            ListColumn("encryption", "Encryption", classes="d-none d-lg-table-cell"),
+            ListColumn("added", "Added", ("created_at", "id"), classes="d-none d-md-table-cell", is_extra=True),
+            ListColumn("discovery", "Last discovery", classes="text-end d-none d-md-table-cell", term="Discovery"),
         ),
         sort="store",
     )
@@ -231,9 +238,7 @@ class StoreFilter(FilterForm):
     name = forms.CharField(
         max_length=64,
         required=False,
-        widget=forms.TextInput(
-            {"class": "form-control", "type": "search", "placeholder": "Part of a name", "aria-label": "Name"}
-        ),
+        widget=forms.TextInput({"class": "form-control", "placeholder": "Part of a name", "aria-label": "Name"}),
     )
     state = forms.ChoiceField(
         choices=[("", "Any state"), *((state, label.capitalize()) for state, label in STORE_STATES.items())],

@@ -154,6 +154,7 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "home_countedday": READ,
         "home_daycount": READ,
         "home_readnotification": ("SELECT", "INSERT", "DELETE"),
+        "home_savedview": ("SELECT", "INSERT", "UPDATE", "DELETE"),
         "procrastinate_events": ADD,
         "procrastinate_jobs": CHANGE,
         "procrastinate_periodic_defers": READ,

@@ -16,7 +16,7 @@ from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.querysets import SubjectRequestQuerySet
 from memadmin.retention.holds.forms import target_of
 from memadmin.runs.models import Run
-from memadmin.web.columns import Column, Table
+from memadmin.web.columns import ListColumn, ListTable
 from memadmin.web.filters import FilterForm
 from sessions_app.models import Subject, SubjectKind
 
@@ -222,19 +222,22 @@ class RequestFilters(FilterForm):
     Open requests are few, so any column sorts them; closed ones come by number, the newest first.
     """
 
-    table = Table(
+    table = ListTable(
         (
-            Column("case", "Case", ("number",), is_fixed=True, begins_descending=True),
-            Column("kind", "Kind", ("kind", "number"), classes="d-none d-md-table-cell"),
-            Column("subject", "Subject", classes="d-none d-md-table-cell"),
-            Column("state", "State", ("state", "number")),
-            Column("progress", "Progress", classes="d-none d-lg-table-cell"),
-            Column("opened", "Opened by", classes="d-none d-lg-table-cell"),
-            Column("received", "Received", ("received_on", "number"), classes="d-none d-md-table-cell", is_extra=True),
-            Column("due", "Due", ("due_on", "number"), classes="text-end d-none d-md-table-cell"),
+            ListColumn("case", "Case", ("number",), is_fixed=True, begins_descending=True),
+            ListColumn("kind", "Kind", ("kind", "number"), classes="d-none d-md-table-cell"),
+            ListColumn("subject", "Subject", classes="d-none d-md-table-cell"),
+            ListColumn("state", "State", ("state", "number")),
+            ListColumn("progress", "Progress", classes="d-none d-lg-table-cell"),
+            ListColumn("opened", "Opened by", classes="d-none d-lg-table-cell"),
+            ListColumn(
+                "received", "Received", ("received_on", "number"), classes="d-none d-md-table-cell", is_extra=True
+            ),
+            ListColumn("due", "Due", ("due_on", "number"), classes="text-end d-none d-md-table-cell"),
         ),
         sort="due",
     )
+    not_saved = frozenset(("number",))
 
     number = forms.CharField(
         required=False,

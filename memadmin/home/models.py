@@ -1,11 +1,13 @@
-"""Counts per day, for charts and lines such as "since yesterday"."""
+"""Counts per day, for charts and lines such as "since yesterday"; read notifications and saved views of a person."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from django.conf import settings
+from django.contrib.postgres.functions import RandomUUID
 from django.db import models
+from django.db.models import Q
 from django.db.models.functions import Now
 
 
@@ -62,3 +64,32 @@ class ReadNotification(models.Model):
 
     def __str__(self) -> str:
         return f"{self.digest[:8]} read by {self.person_id}"
+
+
+class SavedView(models.Model):
+    """Named filters, order and columns of a list, of one person."""
+
+    LONGEST_QUERY = 1_000
+
+    id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    # A name in `memadmin.home.saved_views.LISTS`.
+    list_name = models.CharField(max_length=60)
+    name = models.CharField(max_length=60)
+    # A query string without typed words and without ids of people.
+    query = models.CharField(max_length=LONGEST_QUERY, default="", db_default="", blank=True)
+    # Whether the list opens with it.
+    is_default = models.BooleanField(default=False, db_default=False)
+
+    class Meta:
+        default_permissions = ()
+        ordering: ClassVar = ["name", "pk"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["owner", "list_name", "name"], name="view_name_once"),
+            models.UniqueConstraint(
+                fields=["owner", "list_name"], condition=Q(is_default=True), name="one_default_view"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -12,7 +12,7 @@ from django.utils.timezone import now
 from memadmin.runs.kinds import all_kinds
 from memadmin.runs.models import Run
 from memadmin.runs.querysets import RunQuerySet
-from memadmin.web.columns import Column, Table
+from memadmin.web.columns import ListColumn, ListTable
 from memadmin.web.filters import FilterForm
 
 ENDED = [(state.value, state.label) for state in Run.State if state not in Run.UNFINISHED]
@@ -26,15 +26,17 @@ def select(label: str) -> forms.Select:
 class FinishedRuns(FilterForm):
     """Filters of finished runs. There are thousands at most, so more than one column sorts them."""
 
-    table = Table(
+    table = ListTable(
         (
-            Column("run", "Run", ("number",), is_fixed=True, begins_descending=True),
-            Column("state", "State", ("state", "number")),
-            Column("done", "Done", ("done", "number"), classes="num d-none d-md-table-cell", begins_descending=True),
-            Column("rate", "Per second", classes="num d-none d-lg-table-cell"),
-            Column("took", "Took", classes="num d-none d-md-table-cell"),
-            Column("by", "Started by", classes="d-none d-lg-table-cell"),
-            Column(
+            ListColumn("run", "Run", ("number",), is_fixed=True, begins_descending=True),
+            ListColumn("state", "State", ("state", "number")),
+            ListColumn(
+                "done", "Done", ("done", "number"), classes="num d-none d-md-table-cell", begins_descending=True
+            ),
+            ListColumn("rate", "Per second", classes="num d-none d-lg-table-cell"),
+            ListColumn("took", "Took", classes="num d-none d-md-table-cell"),
+            ListColumn("by", "Started by", classes="d-none d-lg-table-cell"),
+            ListColumn(
                 "asked",
                 "Requested",
                 ("requested_at", "number"),
@@ -42,7 +44,7 @@ class FinishedRuns(FilterForm):
                 is_extra=True,
                 begins_descending=True,
             ),
-            Column("ended", "Ended", classes="text-end d-none d-md-table-cell"),
+            ListColumn("ended", "Ended", classes="text-end d-none d-md-table-cell"),
         ),
         sort="-run",
     )

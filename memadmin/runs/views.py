@@ -7,6 +7,7 @@ from collections.abc import Callable
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 
+from memadmin.home.saved_views import has_saved_views
 from memadmin.runs import services
 from memadmin.runs.forms import FinishedRuns, SpeedLimit
 from memadmin.runs.models import Run
@@ -25,6 +26,7 @@ LOG_LINES = 100
 
 
 @operator_page(VIEW)
+@has_saved_views("runs:list", VIEW, lambda query, _: FinishedRuns(query))
 def run_list(request: OperatorRequest) -> HttpResponse:
     """Unfinished runs, which refresh themselves, and finished ones by page."""
     filters = FinishedRuns(request.GET)

@@ -11,7 +11,7 @@ from django.http import QueryDict
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ListColumn:
     """A column of a list.
 
     `order` names the fields by which the rows are sorted, ascending; the last one is the primary key. They are never
@@ -35,13 +35,13 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ListTable:
     """The columns of a list, and its order without a choice, such as "-activity"."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[ListColumn, ...]
     sort: str
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> ListColumn:
         return next(column for column in self.columns if column.name == name)
 
     def sorts(self) -> list[tuple[str, str]]:
@@ -53,7 +53,7 @@ class Table:
             for sign, words in (("-", "descending"), ("", "ascending"))
         ]
 
-    def shown(self, chosen: list[str]) -> list[Column]:
+    def shown(self, chosen: list[str]) -> list[ListColumn]:
         """The chosen columns in their own order; without a choice those that are not extra."""
         return [
             column
@@ -71,7 +71,7 @@ class Table:
 class HeadCell:
     """A cell of a table's head. `query` is the address that sorts by it, empty if nothing can."""
 
-    column: Column
+    column: ListColumn
     query: str
     aria_sort: str
     """Its direction if the list is sorted by it: "ascending" or "descending"."""
@@ -92,7 +92,7 @@ class ColumnsField(forms.Field):
     widget = ColumnsInput
     default_error_messages: ClassVar = {"invalid": "“%(value)s” is not a column of this list."}
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ListTable) -> None:
         super().__init__(required=False)
         self.names = [column.name for column in table.columns]
 
@@ -110,5 +110,5 @@ class SortField(forms.ChoiceField):
     widget = forms.HiddenInput
     default_error_messages: ClassVar = {"invalid_choice": "This list cannot be sorted by “%(value)s”."}
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ListTable) -> None:
         super().__init__(choices=table.sorts(), required=False)

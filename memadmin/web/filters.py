@@ -9,7 +9,7 @@ from django import forms
 from django.db.models import Model, QuerySet
 from django.http import QueryDict
 
-from memadmin.web.columns import Column, ColumnsField, HeadCell, SortField, Table
+from memadmin.web.columns import ColumnsField, HeadCell, ListColumn, ListTable, SortField
 
 Row = TypeVar("Row", bound=Model)
 
@@ -36,7 +36,9 @@ class FilterForm(forms.Form):
     An unknown value is an error with a sentence, and the list is empty: unrequested rows would mislead.
     """
 
-    table: ClassVar[Table | None] = None
+    table: ClassVar[ListTable | None] = None
+    not_saved: ClassVar[frozenset[str]] = frozenset()
+    """Filters that a saved view leaves out: typed words, and those of one person, which must not outlive an erasure."""
 
     def __init__(self, query: QueryDict) -> None:
         super().__init__(query)
@@ -112,7 +114,7 @@ class FilterForm(forms.Form):
         return rows.order_by(*self.table.ordering(self.sorted_by)) if self.table else rows
 
     @property
-    def columns_shown(self) -> list[Column]:
+    def columns_shown(self) -> list[ListColumn]:
         assert self.table, "only a list with a table has columns"
         self.is_valid()
         return self.table.shown(self.cleaned_data.get("columns") or [])
@@ -126,7 +128,7 @@ class FilterForm(forms.Form):
         """The head of the table, with the links that sort it."""
         return [self.head_cell(column) for column in self.columns_shown]
 
-    def head_cell(self, column: Column) -> HeadCell:
+    def head_cell(self, column: ListColumn) -> HeadCell:
         sign = "-" if self.sorted_by.startswith("-") else ""
         is_sorted = self.sorted_by.removeprefix("-") == column.name
         if not column.order or not self.is_sortable:
@@ -150,7 +152,7 @@ class FilterForm(forms.Form):
         """Query string of the active filters alone."""
         return self.query_of(list(self.active), is_arranged=False)
 
-    def column_options(self) -> list[tuple[Column, bool]]:
+    def column_options(self) -> list[tuple[ListColumn, bool]]:
         """All columns, and whether each is shown."""
         shown = self.shown
         return [(column, column.name in shown) for column in self.table.columns] if self.table else []

@@ -5,7 +5,7 @@ from memories_app.models.evidence import Evidence
 from memories_app.models.learning import Distillation, LearningStop, Signal
 from memories_app.models.memories import Memory, VectorNote
 from memories_app.models.recalls import Recall, RecalledMemory
-from memories_app.models.reviews import ApprovalRule, Review, SavedView
+from memories_app.models.reviews import ApprovalRule, Review
 from memories_app.models.versions import MemoryVersion
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "Recall",
     "RecalledMemory",
     "Review",
-    "SavedView",
     "Signal",
     "VectorNote",
 ]

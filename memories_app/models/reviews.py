@@ -1,4 +1,4 @@
-"""Reviews of memories, approval rules, and saved views of the queue."""
+"""Reviews of memories, and approval rules."""
 
 from __future__ import annotations
 
@@ -126,21 +126,3 @@ class Review(models.Model):
 
     def __str__(self) -> str:
         return f"review {self.pk}"
-
-
-class SavedView(models.Model):
-    """Named filters of the review queue, of one person."""
-
-    id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    name = models.CharField(max_length=60)
-    # A query string without words: kinds, flags, an order.
-    query = models.CharField(max_length=500, db_default="", default="", blank=True)
-
-    class Meta:
-        ordering: ClassVar = ["name", "pk"]
-        constraints: ClassVar = [models.UniqueConstraint(fields=["owner", "name"], name="view_of_owner")]
-        triggers: ClassVar = audit.govern("saved_view", columns=["owner", "name", "query"], hidden=["name", "query"])
-
-    def __str__(self) -> str:
-        return self.name

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.shortcuts import get_object_or_404
 
-from memories_app.models import ApprovalRule, Memory, MemoryVersion, Recall, Review, SavedView
+from memories_app.models import ApprovalRule, Memory, MemoryVersion, Recall, Review
 
 
 def memory_for(user: User, memory_id: UUID) -> Memory:
@@ -25,11 +25,6 @@ def recall_for(user: User, recall_id: UUID) -> Recall:
     """A recall, of any session. Raises Http404."""
     known = Recall.objects.select_related("subject").prefetch_related("subject__aliases")
     return get_object_or_404(known, pk=recall_id)
-
-
-def view_for(user: User, view_id: UUID) -> SavedView:
-    """A saved view of this user. Raises Http404."""
-    return get_object_or_404(SavedView, pk=view_id, owner=user)
 
 
 def rule_for(user: User, rule_id: UUID) -> ApprovalRule:

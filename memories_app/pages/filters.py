@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from memadmin.web.columns import Column, Table
+from memadmin.web.columns import ListColumn, ListTable
 from memadmin.web.filters import FilterForm
 from memadmin.web.safe_text import write_out_invisible
 from memories_app.models import Memory
@@ -35,19 +35,25 @@ class MemoryFilter(FilterForm):
     allowed. There may be a million memories, so the only order is that of the index behind every filter.
     """
 
-    table = Table(
+    table = ListTable(
         (
-            Column("memory", "Memory", is_fixed=True),
-            Column("status", "Status", classes="d-none d-md-table-cell"),
-            Column("confidence", "Confidence", classes="d-none d-lg-table-cell num"),
-            Column("kind", "Kind", classes="d-none d-lg-table-cell", is_extra=True),
-            Column("source", "Source", classes="d-none d-lg-table-cell", is_extra=True),
-            Column("decided", "Decided", classes="d-none d-md-table-cell", is_extra=True),
-            Column(
+            ListColumn("memory", "Memory", is_fixed=True),
+            ListColumn("status", "Status", classes="d-none d-md-table-cell"),
+            ListColumn("confidence", "Confidence", classes="d-none d-lg-table-cell num"),
+            ListColumn("kind", "Kind", classes="d-none d-lg-table-cell", is_extra=True),
+            ListColumn("source", "Source", classes="d-none d-lg-table-cell", is_extra=True),
+            ListColumn("decided", "Decided", classes="d-none d-md-table-cell", is_extra=True),
+            ListColumn(
                 "proposed", "Proposed", ("proposed_at", "id"), classes="d-none d-md-table-cell", begins_descending=True
             ),
         ),
         sort="-proposed",
+    )
+    not_saved = frozenset(
+        (
+            "subject",
+            "search",
+        )
     )
 
     status = choice_field("status", Memory.Status.choices)

@@ -7,11 +7,13 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
+from memadmin.home.saved_views import has_saved_views
 from memadmin.web.filters import sentences
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
@@ -37,10 +39,19 @@ MEMORIES = ListPage("memories/list.html", salt="memories", fragment="memories")
 RECALLS_SHOWN = 20
 
 
+def filters_for(query: QueryDict, user: User) -> MemoryFilter:
+    return MemoryFilter(query, is_masked=not user.has_perm(REVEAL))
+
+
 @operator_page("memories_app.read_memory")
+@has_saved_views(
+    "memories:list",
+    "memories_app.read_memory",
+    lambda query, user: MemoryFilter(query, is_masked=not user.has_perm(REVEAL)),
+)
 def memory_list(request: OperatorRequest) -> HttpResponse:
     is_masked = not request.user.has_perm(REVEAL)
-    filters = MemoryFilter(request.GET, is_masked=is_masked)
+    filters = filters_for(request.GET, request.user)
     memories = filters.memories().defer("embedding", "words", "data")
     is_search = filters.parsed and not filters.errors
     fetch = fetch_matching(memories, str(filters.parsed)) if is_search else None

@@ -107,16 +107,6 @@ class ManyForm(forms.Form):
         return {}
 
 
-class ViewForm(forms.Form):
-    """A name for the active filters."""
-
-    name = forms.CharField(
-        max_length=60,
-        widget=forms.TextInput({"class": "form-control", "autocomplete": "off", "placeholder": "Name of this view"}),
-        error_messages={"required": "A view needs a name."},
-    )
-
-
 TICKS = forms.CheckboxSelectMultiple({"class": "form-check-input"})
 
 

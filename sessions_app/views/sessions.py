@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
 
+from memadmin.home.saved_views import has_saved_views
 from memadmin.web.filters import sentences
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
@@ -45,6 +46,7 @@ UNDO_WITHIN = timedelta(minutes=10)
 
 
 @operator_page("sessions_app.read_content")
+@has_saved_views("sessions:list", "sessions_app.read_content", lambda query, _: SessionFilter(query))
 def session_list(request: OperatorRequest) -> HttpResponse:
     filters = SessionFilter(request.GET)
     if filters.searched:

@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from memadmin.counting import COUNT_CAP
+from memadmin.home.saved_views import has_saved_views
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.reauth import recently_authenticated
@@ -61,6 +62,7 @@ class CheckedStore:
 
 
 @operator_page("sessions_app.view_sessionstore")
+@has_saved_views("sessions:stores", "sessions_app.view_sessionstore", lambda query, _: StoreFilter(query))
 def store_list(request: OperatorRequest) -> HttpResponse:
     """Stores under the filters, a page at a time, with the results of their last health checks."""
     filters = StoreFilter(request.GET)

@@ -232,6 +232,10 @@ MATRIX: dict[str, Rule] = {
     # Sessions
     "home:notifications": page(EVERYBODY),
     "home:notifications-read": verb(EVERYBODY),
+    "views:save": verb(EVERYBODY),
+    "views:rename": verb(EVERYBODY),
+    "views:default": verb(EVERYBODY),
+    "views:delete": verb(EVERYBODY),
     "sessions:overview": page(EVERYBODY),
     "sessions:list": page(READERS),
     "sessions:table": page(READERS),
@@ -303,8 +307,6 @@ MATRIX: dict[str, Rule] = {
     "reviews:sample": verb(REVIEWERS),
     "reviews:health": page(REVIEWERS),
     "reviews:digest": verb(REVIEWERS),
-    "reviews:view-save": verb(REVIEWERS),
-    "reviews:view-delete": verb(REVIEWERS),
     **{
         f"reviews:{name}": verb(REVIEWERS)
         for name in ("approve", "edit", "reject", "merge", "snooze", "wake", "reopen", "accept-base", "undo", "let-go")

@@ -34,9 +34,10 @@ from memadmin.accounts.role_requests.services import AccountRight, request_role
 from memadmin.accounts.session_store import SessionStore, digest_of
 from memadmin.audit.models import AuditEvent
 from memadmin.erasure.models import ErasureStep, SubjectRequest
+from memadmin.home.models import SavedView
 from memadmin.runs.models import Run
 from memadmin.web import errors
-from memories_app.models import ApprovalRule, Recall, Review, SavedView, Signal
+from memories_app.models import ApprovalRule, Recall, Review, Signal
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import AgentMessage, AgentSession, SessionIdPattern, SubjectAlias, WatchedPath
 from sessions_app.redaction.services import RedactionRequest, redact_in_session
@@ -162,7 +163,8 @@ def make_world(user: User) -> World:
     own_session = UserSession.objects.create(user=user, ip="127.0.0.1", session_key="own", user_agent="")
     their_session = UserSession.objects.create(user=colleague, ip="127.0.0.1", session_key="theirs", user_agent="")
     own_view, their_view = (
-        SavedView.objects.create(owner=by, name="risky", query="risk=any") for by in (user, colleague)
+        SavedView.objects.create(owner=by, list_name="sessions-stores", name="risky", query="")
+        for by in (user, colleague)
     )
     rule, decided = ApprovalRule.objects.create(name="sure ones"), waiting("Prefers gin.", subject=subject)
     case = make_request(make_subject("customer_4"), by=colleague)

@@ -26,7 +26,6 @@ from memories_app.models import (
     Recall,
     RecalledMemory,
     Review,
-    SavedView,
     Signal,
 )
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias, WatchedPath
@@ -231,9 +230,6 @@ CHANGES: dict[str, Callable[[], Any]] = {
     "recall.row_deleted": lambda: Recall.objects.all().delete(),
     "recalled_memory.row_updated": lambda: RecalledMemory.objects.update(version=7),
     "recalled_memory.row_deleted": lambda: RecalledMemory.objects.all().delete(),
-    "saved_view.row_inserted": lambda: saved_view("second"),
-    "saved_view.row_updated": lambda: SavedView.objects.update(query="kind=fact"),
-    "saved_view.row_deleted": lambda: SavedView.objects.all().delete(),
     "review.row_inserted": lambda: review(),
     "review.row_updated": lambda: (review(), Review.objects.update(agreed=True)),
     "review.row_deleted": lambda: review().delete(),
@@ -275,10 +271,6 @@ def review() -> Review:
 
 def processing_record() -> ProcessingRecord:
     return ProcessingRecord.objects.bulk_create([ProcessingRecord()])[0]
-
-
-def saved_view(name: str) -> SavedView:
-    return SavedView.objects.create(owner=User.objects.get(username="reviewer"), name=name)
 
 
 def place_a_hold(label: str) -> LegalHold:
@@ -334,7 +326,6 @@ def a_memory_with_all_that_it_rests_on() -> None:
     memory = Memory.objects.create(kind="fact", statement="y")
     Evidence.objects.create(memory=memory, quote="y", signal=Signal.objects.create(kind="correction", text="y"))
     RecalledMemory.objects.create(recall=Recall.objects.create(), memory=memory, version=1, place=1)
-    saved_view("first")
 
 
 def test_every_kind_of_change_of_every_governed_table_is_recorded() -> None:
@@ -414,7 +405,6 @@ OF_MEMORIES = {
     "review": "UPDATE memories_app_review SET decision = 'approve'",
     "approval_rule": "UPDATE memories_app_approvalrule SET is_active = true",
     "learning_stop": "DELETE FROM memories_app_learningstop",
-    "saved_view": "UPDATE memories_app_savedview SET query = 'forged'",
     "recall": "DELETE FROM memories_app_recall",
     "recalled_memory": "UPDATE memories_app_recalledmemory SET version = 7",
 }

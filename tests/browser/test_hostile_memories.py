@@ -13,8 +13,9 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 from playwright.sync_api import Page
 
+from memadmin.home.models import SavedView
 from memadmin.web import safe_text as hostile_text
-from memories_app.models import ApprovalRule, Evidence, Memory, Recall, RecalledMemory, Review, SavedView, Signal
+from memories_app.models import ApprovalRule, Evidence, Memory, Recall, RecalledMemory, Review, Signal
 from sessions_app.models import SessionRecord, SubjectAlias
 from tests.browser.test_hostile import ELSEWHERE, EVERYWHERE, IN_LISTS, Trap, parted, storable, trap, write_all
 from tests.hostile import CORPUS
@@ -89,7 +90,7 @@ def test_everything_around_memories_is_sound(agent_tables: None, trap: Trap, sig
         for text in texts.values():
             if name := storable(text, 120):
                 ApprovalRule.objects.get_or_create(name=name, defaults={"extractor": storable(text, 80)})
-                SavedView.objects.get_or_create(owner=officer, name=storable(text, 60))
+                SavedView.objects.get_or_create(owner=officer, list_name="reviews-list", name=storable(text, 60))
     lists = [reverse("memories:list"), reverse("reviews:list"), f"{reverse('reviews:list')}?as=table"]
     # The log has a text in the names of subjects and rules.
     named = [reverse("audit:list", query={"type": f"{kind}.row_inserted"}) for kind in ("subject", "approval_rule")]

@@ -19,7 +19,7 @@ from memadmin.audit.models import AuditEvent
 from memadmin.home.day_counts import count_days
 from memories_app import audit_events
 from memories_app.learning.proposing import ProposedQuote
-from memories_app.models import Memory, Review, SavedView
+from memories_app.models import Memory, Review
 from memories_app.pages.word_diff import changes
 from memories_app.review import claiming, decisions
 from memories_app.review.bulk_decisions import AT_ONCE
@@ -113,15 +113,6 @@ class TestQueue:
         behind = desk.get(f"{QUEUE}?cursor={page.context['page'].older}")
         assert (len(page.context["rows"]), len(behind.context["rows"])) == (50, 1)
         assert desk.get(f"{QUEUE}?cursor=made-up").status_code == 400
-
-    def test_views_are_ones_own(self, desk: Client, ada: User) -> None:
-        desk.post(reverse("reviews:view-save"), {"name": "Odd ones", "query": "risk=any&nonsense=1"})
-        view = SavedView.objects.get(owner=ada)
-        assert view.query == "risk=any"
-        assert "Odd ones" in desk.get(QUEUE).text
-        assert "Odd ones" not in signed_in(a_reviewer()).get(QUEUE).text
-        desk.post(reverse("reviews:view-delete", args=[view.pk]))
-        assert not SavedView.objects.exists()
 
     def test_the_sidebar_says_how_many_wait(self, desk: Client, operator: Client) -> None:
         waiting()

@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from memadmin import audit
 from memadmin.accounts.people.listing import factors_of
-from memadmin.web.columns import Column, Table
+from memadmin.web.columns import ListColumn, ListTable
 from memadmin.web.filters import FilterForm
 
 SELECT = {"class": "form-select"}
@@ -22,15 +22,17 @@ TEXT = {"class": "form-control", "autocomplete": "off", "spellcheck": "false"}
 class PeopleFilters(FilterForm):
     """Filters of accounts. They are not sorted by name: a cursor would show a name in the address."""
 
-    table = Table(
+    table = ListTable(
         (
-            Column("account", "Account", is_fixed=True),
-            Column("roles", "Roles", classes="d-none d-md-table-cell"),
-            Column("factor", "Second factor", classes="d-none d-lg-table-cell"),
-            Column("signed_in", "Last sign-in", classes="d-none d-md-table-cell"),
-            Column("sessions", "Open sessions", classes="num d-none d-lg-table-cell"),
-            Column("added", "Added", ("date_joined", "id"), classes="d-none d-md-table-cell", begins_descending=True),
-            Column("state", "State", ("is_active", "id"), classes="text-end text-md-start"),
+            ListColumn("account", "Account", is_fixed=True),
+            ListColumn("roles", "Roles", classes="d-none d-md-table-cell"),
+            ListColumn("factor", "Second factor", classes="d-none d-lg-table-cell"),
+            ListColumn("signed_in", "Last sign-in", classes="d-none d-md-table-cell"),
+            ListColumn("sessions", "Open sessions", classes="num d-none d-lg-table-cell"),
+            ListColumn(
+                "added", "Added", ("date_joined", "id"), classes="d-none d-md-table-cell", begins_descending=True
+            ),
+            ListColumn("state", "State", ("is_active", "id"), classes="text-end text-md-start"),
         ),
         sort="-added",
     )

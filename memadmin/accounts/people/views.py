@@ -40,6 +40,7 @@ from memadmin.accounts.role_requests import services as role_requests
 from memadmin.accounts.role_requests.services import ADMINISTER, AccountRight
 from memadmin.accounts.roles import ROLES
 from memadmin.audit.pages.person_reads import reads_of
+from memadmin.home.saved_views import has_saved_views
 from memadmin.web.help.rights import rights_of
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
@@ -56,6 +57,7 @@ REFUSALS = (services.PersonError, role_requests.RoleRequestError, user_actions.O
 
 
 @operator_page(VIEW, methods="GET, POST")
+@has_saved_views("people:list", VIEW, lambda query, _: PeopleFilters(query))
 def people(request: OperatorRequest) -> HttpResponse:
     """The accounts, by page; a search for a name comes by POST, because names must not be in addresses."""
     filters = PeopleFilters(request.GET)

@@ -15,7 +15,7 @@ from memadmin.audit.log.groups import EventGroup, group_of
 from memadmin.audit.log.label_registry import SUBJECT
 from memadmin.audit.models import AuditActor, AuditEvent, Outcome
 from memadmin.audit.querysets import AuditEventQuerySet
-from memadmin.web.columns import Column, Table
+from memadmin.web.columns import ListColumn, ListTable
 from memadmin.web.filters import ARRANGEMENT, Chip, FilterForm
 from memadmin.web.safe_text import write_out_invisible
 
@@ -73,15 +73,21 @@ class AuditFilter(FilterForm):
     There are millions of events, so the only order is that of the index behind every filter, in both directions.
     """
 
-    table = Table(
+    table = ListTable(
         (
-            Column("index", "Index", classes="num d-none d-md-table-cell"),
-            Column("time", "Time", ("at", "number"), classes="d-none d-md-table-cell", begins_descending=True),
-            Column("event", "Event", is_fixed=True),
-            Column("actor", "Kind of actor", classes="d-none d-md-table-cell", is_extra=True),
-            Column("outcome", "Outcome", classes="d-none d-md-table-cell text-end"),
+            ListColumn("index", "Index", classes="num d-none d-md-table-cell"),
+            ListColumn("time", "Time", ("at", "number"), classes="d-none d-md-table-cell", begins_descending=True),
+            ListColumn("event", "Event", is_fixed=True),
+            ListColumn("actor", "Kind of actor", classes="d-none d-md-table-cell", is_extra=True),
+            ListColumn("outcome", "Outcome", classes="d-none d-md-table-cell text-end"),
         ),
         sort="-time",
+    )
+    not_saved = frozenset(
+        (
+            "subject",
+            "object",
+        )
     )
 
     type = forms.CharField(required=False, max_length=types.LONGEST_NAME)

@@ -10,6 +10,7 @@ from memadmin.erasure import services
 from memadmin.erasure.forms import NewRequestForm, RequestFilters
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.view_models import views_of
+from memadmin.home.saved_views import has_saved_views
 from memadmin.web.addresses import uuid_in
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
@@ -24,6 +25,7 @@ CLOSED_BELOW = 20
 
 
 @operator_page(VIEW)
+@has_saved_views("erasure:requests", VIEW, lambda query, _: RequestFilters(query))
 def request_list(request: OperatorRequest) -> HttpResponse:
     """Open requests by due date and, below the last of them, the newest closed ones."""
     filters = RequestFilters(request.GET)

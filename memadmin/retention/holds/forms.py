@@ -13,7 +13,7 @@ from django.utils.timezone import now
 from memadmin.retention.models import LegalHold
 from memadmin.retention.models.querysets import LegalHoldQuerySet
 from memadmin.web.addresses import uuid_in
-from memadmin.web.columns import Column, Table
+from memadmin.web.columns import ListColumn, ListTable
 from memadmin.web.filters import FilterForm
 from sessions_app.models import SessionRecord, Subject, SubjectKind
 from sessions_app.services.subjects import UnknownKey, known_subject
@@ -136,13 +136,13 @@ class ReleaseForm(forms.Form):
 class HoldFilters(FilterForm):
     """State of the holds in the list; without one those in force. There are few, so several columns sort them."""
 
-    table = Table(
+    table = ListTable(
         (
-            Column("hold", "Hold", ("number", "id"), is_fixed=True, begins_descending=True),
-            Column("covers", "Covers"),
-            Column("review", "Review", ("review_on", "id")),
-            Column("owner", "Owner"),
-            Column("placed", "Placed", ("placed_at", "id"), is_extra=True, begins_descending=True),
+            ListColumn("hold", "Hold", ("number", "id"), is_fixed=True, begins_descending=True),
+            ListColumn("covers", "Covers"),
+            ListColumn("review", "Review", ("review_on", "id")),
+            ListColumn("owner", "Owner"),
+            ListColumn("placed", "Placed", ("placed_at", "id"), is_extra=True, begins_descending=True),
         ),
         sort="-hold",
     )

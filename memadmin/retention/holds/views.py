@@ -11,6 +11,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
 from memadmin.counting import capped
+from memadmin.home.saved_views import has_saved_views
 from memadmin.retention.holds import access, services
 from memadmin.retention.holds.forms import HoldFilters, HoldReviewForm, PlaceHoldForm, ReleaseForm
 from memadmin.retention.models import LegalHold
@@ -28,6 +29,7 @@ MOST_TO_DECIDE = 20
 
 
 @operator_page(VIEW)
+@has_saved_views("retention:holds", VIEW, lambda query, _: HoldFilters(query))
 def hold_list(request: OperatorRequest) -> HttpResponse:
     """Requested releases, the holds, and the form of a new one, filled for the subject or session in the address."""
     form = PlaceHoldForm(by=request.user, initial=chosen(request)) if request.user.has_perm(PLACE) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpResponse
 
+from memadmin.home.saved_views import has_saved_views
 from memadmin.retention.models import SweptTable
 from memadmin.retention.sweep import access
 from memadmin.retention.sweep.filters import LedgerFilter
@@ -22,6 +23,7 @@ LEDGER = ListPage("retention/runs.html", salt="sweeps", fragment="ledger")
 
 
 @operator_page(VIEW)
+@has_saved_views("sweeps:list", VIEW, lambda query, _: LedgerFilter(query))
 def run_list(request: OperatorRequest) -> HttpResponse:
     """The ledger: figures of the newest runs, warnings, and all runs by page."""
     filters = LedgerFilter(request.GET)

@@ -1,4 +1,4 @@
-"""Views of the review queue: the list, one proposal with its context, saved views."""
+"""Views of the review queue: the list, and one proposal with its context."""
 
 from __future__ import annotations
 
@@ -6,24 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from django.contrib import messages
-from django.http import HttpResponse, QueryDict
-from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.http import HttpResponse
+from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 from django.utils.timezone import now
 
-from memadmin.web.filters import sentences
+from memadmin.home.saved_views import has_saved_views
 from memadmin.web.fragments import wants_fragment
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from memories_app.audit_events import RejectReason
-from memories_app.models import Memory, Review, SavedView
+from memories_app.models import Memory, Review
 from memories_app.pages import access, read_audit
 from memories_app.review.claiming import ClaimedByOther, claim, is_claimed_by_other, last_review
 from memories_app.review.context import ReviewContext, review_context
-from memories_app.review.forms import EditForm, QuestionForm, ViewForm
+from memories_app.review.forms import EditForm, QuestionForm
 from memories_app.review.queue import (
     QueueFilter,
     age,
@@ -44,11 +42,11 @@ from sessions_app.masking import Masker
 READ, REVIEW = "memories_app.read_memory", "memories_app.review_memory"
 
 PROPOSALS = ListPage("memories/reviews.html", salt="reviews")
-MOST_VIEWS = 20
 MOST_DECISIONS = 50
 
 
 @operator_page(REVIEW)
+@has_saved_views("reviews:list", REVIEW, QueueFilter)
 def review_queue(request: OperatorRequest) -> HttpResponse:
     """The list with the queue's status, or a table for bulk decisions."""
     filters = QueueFilter(request.GET, request.user)
@@ -151,8 +149,6 @@ def queue_context(request: OperatorRequest, filters: QueueFilter) -> dict[str, A
         "filters": filters,
         "query": filters.query_string(),
         "queue_status": queue_status(),
-        "views": SavedView.objects.filter(owner=request.user)[:MOST_VIEWS],
-        "view_form": ViewForm(),
         "undoable": last,
         "undoable_words": Masker().text(last.memory.statement) if last else "",
         "just_snoozed": just_snoozed(request),
@@ -194,30 +190,3 @@ def my_decisions(request: OperatorRequest) -> HttpResponse:
         may_undo = is_latest and review.undone_at is None and review.decided_at > now() - UNDO_WITHIN
         rows.append((review, masker.text(review.memory.statement), may_undo))
     return render(request, "memories/my_decisions.html", {"rows": rows, "undo_within": UNDO_WITHIN})
-
-
-@operator_page(REVIEW, methods="POST")
-def save_view(request: OperatorRequest) -> HttpResponse:
-    """Saves the active filters under a name, and replaces a view with the same name."""
-    form = ViewForm(request.POST)
-    filters = QueueFilter(QueryDict(request.POST.get("query", "")), request.user)
-    if not form.is_valid() or filters.problems:
-        for sentence in [*sentences(form), *filters.problems]:
-            messages.error(request, sentence)
-        return redirect("reviews:list")
-    query = filters.query_string()
-    name = form.cleaned_data["name"]
-    mine = SavedView.objects.filter(owner=request.user)
-    if mine.count() >= MOST_VIEWS and not mine.filter(name=name).exists():
-        messages.error(request, f"You have {MOST_VIEWS} views already. Delete one first.")
-    else:
-        SavedView.objects.update_or_create(owner=request.user, name=name, defaults={"query": query})
-        messages.success(request, f"Saved as “{name}”.")
-    return redirect(f"{reverse('reviews:list')}?{query}")
-
-
-@operator_page(REVIEW, methods="POST")
-def delete_view(request: OperatorRequest, view_id: UUID) -> HttpResponse:
-    access.view_for(request.user, view_id).delete()
-    messages.success(request, "The view is deleted. The proposals are unchanged.")
-    return redirect("reviews:list")

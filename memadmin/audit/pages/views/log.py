@@ -24,6 +24,7 @@ from memadmin.audit.pages.health import health
 from memadmin.audit.pages.listing import listed
 from memadmin.audit.pages.volume import volume
 from memadmin.audit.transparency import checkpoints
+from memadmin.home.saved_views import has_saved_views
 from memadmin.web.filters import sentences
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.lists import ListPage
@@ -36,6 +37,7 @@ EVENTS = ListPage("audit/list.html", salt="audit", fragment="events")
 
 
 @operator_page("audit.view_auditevent")
+@has_saved_views("audit:list", "audit.view_auditevent", AuditFilter)
 def log(request: OperatorRequest) -> HttpResponse:
     """The filtered events. Viewing them is recorded first."""
     filters = AuditFilter(request.GET, request.user)
