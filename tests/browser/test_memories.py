@@ -152,7 +152,7 @@ def test_words_are_searched_for_by_keyboard(transactional_db: None, sign_in: Sig
     approved("Drinks green tea."), approved("Wants refunds on the card.")
     sign_in("reviewer")
     page.goto(reverse("memories:list"))
-    page.get_by_role("searchbox", name="Search memories").fill("refund")
+    page.get_by_role("textbox", name="Words in the statement").fill("refund")
     page.keyboard.press("Enter")
     expect(page.get_by_role("row")).to_have_count(2)  # with the head
     expect(page.get_by_role("row").last).to_contain_text("Wants refunds on the card.")

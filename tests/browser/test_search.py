@@ -58,12 +58,12 @@ def test_support_finds_a_customer_and_what_was_said(conversations: None, page: P
 
     # The list is narrowed to what was said.
     page.goto("/sessions/?store=main")
-    page.get_by_role("searchbox", name="Search in messages").fill("casé")
+    page.get_by_role("textbox", name="Words in messages").fill("casé")
     page.keyboard.press("Enter")
 
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.locator("tbody mark")).to_have_text("casé")
-    expect(page.get_by_role("searchbox", name="Search in messages")).to_have_value("casé")
+    expect(page.get_by_role("textbox", name="Words in messages")).to_have_value("casé")
     page.get_by_role("link", name="Remove filter words “casé”").click()
     expect(page.locator("tbody tr")).to_have_count(3)
 

@@ -42,7 +42,6 @@ class DataMapFilter(FilterForm):
         widget=forms.TextInput(
             {
                 "class": "form-control",
-                "type": "search",
                 "aria-label": "Table, column or file",
                 "placeholder": "Table, column or file",
             }
