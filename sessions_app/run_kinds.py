@@ -12,7 +12,7 @@ from sessions_app.encryption.rotation import ItemKeyState
 from sessions_app.models import Redaction, SessionStore
 from sessions_app.redaction import services
 from sessions_app.redaction.sessions import COUNTERS, HINTS, LeftReason
-from sessions_app.services import purging, rotation
+from sessions_app.services import purging, rotation, session_changes
 
 
 @register
@@ -113,3 +113,19 @@ class PurgeKind(RunKind):
 
     def url(self, run: Run, viewer: User) -> str:
         return address_of_store(run, viewer)
+
+
+@register
+class SessionChangesKind(RunKind):
+    name = session_changes.RUN_KIND
+    title = "Change of sessions"
+    unit = "sessions"
+    counters = {"changed": "Sessions changed", "unchanged": "Sessions that were like this already, or are gone"}  # noqa: RUF012
+    sentences = {session_changes.REFUSED: "Kept as it was: a legal hold, or an erased subject."}  # noqa: RUF012
+    hints = frozenset({session_changes.REFUSED})
+
+    def work(self, lease: Lease) -> None:
+        session_changes.work(lease)
+
+    def describe(self, run: Run) -> str:
+        return session_changes.SessionAction(run.parameters["action"]).label

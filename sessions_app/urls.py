@@ -1,6 +1,7 @@
 from django.urls import path
 
 from sessions_app.views import (
+    all_matching,
     connect,
     downloads,
     exports,
@@ -36,6 +37,7 @@ urlpatterns = [
     path("sessions/undo-attachment/", sessions.undo_attachment, name="attachment-undo"),
     path("sessions/lock/", locked.lock, name="lock"),
     path("sessions/unlock/", locked.unlock, name="unlock"),
+    path("sessions/all-matching/", all_matching.all_matching, name="all-matching"),
     path("sessions/<uuid:record_id>/ask/", locked.ask, name="ask"),
     path("sessions/<uuid:record_id>/", timeline.timeline, name="timeline"),
     path("sessions/<uuid:record_id>/live/", timeline.live, name="live"),

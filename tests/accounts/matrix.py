@@ -238,6 +238,7 @@ MATRIX: dict[str, Rule] = {
     "views:delete": verb(EVERYBODY),
     "sessions:overview": page(EVERYBODY),
     "sessions:list": page(READERS),
+    "sessions:all-matching": verb(KEEPERS),
     "sessions:table": page(READERS),
     "sessions:newer": page(READERS),
     "sessions:timeline": page(READERS),

@@ -8,8 +8,11 @@ from collections.abc import Callable
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
+from sessions_app.models import SessionRecord
 from tests.agents import add_items, attach_main_store
 from tests.browser.conftest import Look
+from tests.browser.looking import assert_accessible, assert_no_sideways_scroll
+from tests.runs.working import work_off
 
 SignIn = Callable[..., User]
 
@@ -35,3 +38,27 @@ def test_columns_and_order_by_keyboard(agent_tables: None, page: Page, look: Loo
     expect(page.get_by_role("columnheader", name="Last activity")).to_have_attribute("aria-sort", "ascending")
     expect(page.get_by_role("columnheader", name="First seen")).to_be_visible()
     look(page.url.removeprefix(page.evaluate("location.origin")))
+    page.set_viewport_size({"width": 390, "height": 844})
+    for menu in ("Sort and columns", "Views"):
+        page.locator("summary", has_text=menu).press("Enter")
+        assert_no_sideways_scroll(page)
+
+
+def test_all_that_match_by_keyboard(agent_tables: None, page: Page, look: Look, sign_in: SignIn) -> None:
+    attach_main_store()
+    for number in (1, 2, 3):
+        add_items(f"session-{number}", f"Question {number}")
+    sign_in("support")
+    page.goto("/sessions/?days=7")
+    offer = page.get_by_role("button", name="Select all that match…")
+    expect(offer).to_be_hidden()
+    page.get_by_label("Select all on this page").press("Space")
+    offer.press("Enter")
+    expect(page.get_by_role("heading", name="3 sessions match")).to_be_visible()
+    assert_accessible(page)
+    page.get_by_label("Add label").press("Space")
+    page.get_by_label("Label to add or remove").press_sequentially("spring")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("add label for 3 sessions, in progress.")).to_be_visible()
+    assert work_off() == 1
+    assert SessionRecord.objects.filter(labels=["spring"]).count() == 3

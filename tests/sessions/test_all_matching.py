@@ -1,0 +1,128 @@
+"""Actions on all sessions that match: the number first, again at confirmation, then a run with the usual checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from memadmin.audit.models import AuditEvent
+from memadmin.runs.models import Run
+from sessions_app.models import SessionRecord
+from sessions_app.services import session_changes
+from tests.builders import make_session, make_subject
+from tests.people import person, signed_in
+from tests.retention.builders import make_hold
+from tests.runs.working import work_off
+
+ADDRESS = reverse("sessions:all-matching")
+
+
+@pytest.fixture
+def keeper(db: None) -> User:
+    return person("compliance")
+
+
+@pytest.fixture
+def desk(keeper: User) -> Client:
+    return signed_in(keeper)
+
+
+def make_sessions(count: int, **columns: Any) -> None:
+    for number in range(count):
+        make_session(f"{columns.get('agent', 'any')}-{number}", **columns)
+
+
+def labelled() -> int:
+    return SessionRecord.objects.filter(labels=["spring"]).count()
+
+
+def test_the_number_comes_first_and_nothing_is_changed_yet(desk: Client) -> None:
+    make_sessions(3, agent="Refunds")
+    make_sessions(2, agent="Bookings")
+    page = desk.post(ADDRESS, {"query": "agent=Refunds"})
+    assert "3 sessions match" in page.text
+    assert "Apply to 3 sessions" in page.text
+    assert not Run.objects.exists()
+
+
+def test_after_confirmation_a_run_changes_exactly_these(desk: Client, keeper: User) -> None:
+    make_sessions(120, agent="Refunds")
+    make_sessions(2, agent="Bookings")
+    given = {"query": "agent=Refunds", "counted": "120", "action": "label", "label": "spring"}
+    assert desk.post(ADDRESS, given).status_code == 302
+    # One that begins to match after the confirmation is not touched.
+    make_session("late", agent="Refunds")
+    assert work_off() == 1
+    assert labelled() == 120
+    run = Run.objects.get()
+    assert (run.state, run.done, run.counters) == ("complete", 120, {"changed": 120, "unchanged": 0})
+    events = AuditEvent.objects.filter(type="session.labelled")
+    assert sum(len(event.shown) for event in events) >= 120
+    assert {event.actor_kind for event in events} == {"person"}
+
+
+def test_another_number_asks_again_with_both(desk: Client) -> None:
+    make_sessions(3)
+    page = desk.post(ADDRESS, {"query": "", "counted": "2", "action": "label", "label": "spring"})
+    assert page.status_code == 409
+    assert "2 matched when you looked, 3 match now. Nothing was changed; confirm again." in page.text
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [({"action": "label"}, "A label needs a name."), ({}, "Choose an action."), ({"action": "drop"}, "No action.")],
+)
+def test_refusals_are_sentences(desk: Client, given: dict[str, str], sentence: str) -> None:
+    make_sessions(1)
+    page = desk.post(ADDRESS, {"query": "", "counted": "1"} | given)
+    assert (page.status_code, sentence in page.text) == (422, True)
+    assert not Run.objects.exists()
+
+
+def test_wrong_filters_and_too_many_sessions_change_nothing(desk: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_sessions(3)
+    given = {"counted": "3", "action": "label", "label": "spring"}
+    for query in ("days=gone", "sort=gone"):
+        assert desk.post(ADDRESS, given | {"query": query}).status_code == 302
+    monkeypatch.setattr("sessions_app.views.all_matching.MOST_SESSIONS", 2)
+    assert desk.post(ADDRESS, given | {"query": ""}).status_code == 302
+    assert not Run.objects.exists()
+
+
+def test_locking_takes_its_own_permission(db: None) -> None:
+    make_sessions(1)
+    support = signed_in(person("support"))
+    assert 'value="lock"' not in support.post(ADDRESS, {"query": ""}).text
+    answer = support.post(ADDRESS, {"query": "", "counted": "1", "action": "lock"})
+    assert answer.status_code == 403
+    assert not Run.objects.exists()
+
+
+def test_a_run_of_somebody_without_the_right_stops(desk: Client, keeper: User) -> None:
+    make_sessions(1)
+    desk.post(ADDRESS, {"query": "", "counted": "1", "action": "label", "label": "spring"})
+    keeper.groups.clear()
+    work_off()
+    assert (labelled(), Run.objects.get().state) == (0, "stopped")
+
+
+def test_one_that_is_held_does_not_keep_the_others(desk: Client, keeper: User) -> None:
+    subject = make_subject("customer_1")
+    for number in range(3):
+        make_session(f"session-{number}", subject=subject)
+    make_hold(subject, by=keeper)
+    other = make_session("free", subject=make_subject("customer_2"))
+    run = session_changes.begin(
+        list(SessionRecord.objects.values_list("pk", flat=True)), session_changes.SessionAction.DETACH, by=keeper
+    )
+    work_off()
+    run.refresh_from_db()
+    assert run.exceptions == [["refused", "", 3]]
+    assert run.counters["changed"] == 1
+    other.refresh_from_db()
+    assert other.subject is None
