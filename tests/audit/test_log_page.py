@@ -349,7 +349,7 @@ class TestFilters:
         page = auditor.get(address(until="2025-10-14", type="note.taken"))
         assert "No event matches" in page.text
         assert "2 filters are on" in " ".join(page.text.split())
-        assert link(page, "Clear filters") == reverse("audit:list")
+        assert link(page, "Clear filters") == reverse("audit:list") + "?view=all"
 
     def test_chips_take_one_filter_away(self, auditor: Client) -> None:
         support = AuditActor.objects.get(label="support").ref
@@ -463,7 +463,7 @@ class TestJobs:
         assert len(seen(page)) > 40
         assert "with agents and background jobs" in words_of(page)
         assert str(self.note.id) in auditor.get(link(page, "Older")).text
-        assert chip(page, "with agents and background jobs") == address() + "?"
+        assert chip(page, "with agents and background jobs") == address() + "?view=all"
 
     def test_none_of_them_is_walked_over(self) -> None:
         insert_notes(200)

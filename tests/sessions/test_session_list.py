@@ -128,7 +128,7 @@ class TestCost:
 
         # Without what the test client's login costs on its first request.
         operator.get(address())
-        assert queries_for(10) == queries_for(990) == 14
+        assert queries_for(10) == queries_for(990) == 16
 
     def test_each_filter_walks_along_an_index_of_its_own(self, db: None) -> None:
         """However old what it finds is: nothing newer is walked over, and nothing is sorted."""
