@@ -217,7 +217,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "memadmin.web.request_ids.identify_requests",
-    "memadmin.deploy.metrics.requests.count_requests",
+    "memadmin.deploy.counts.requests.count_requests",
     "django.middleware.security.SecurityMiddleware",
     "memadmin.web.health.answer_probes",
     "whitenoise.middleware.WhiteNoiseMiddleware",

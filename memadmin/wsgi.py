@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.wsgi import get_wsgi_application
 
-from memadmin.deploy.metrics.folder import share_counts
+from memadmin.deploy.counts.folder import share_counts
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memadmin.settings")
 

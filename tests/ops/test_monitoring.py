@@ -12,7 +12,7 @@ import yaml
 from django.conf import settings
 from prometheus_client.parser import text_string_to_metric_families
 
-from memadmin.deploy.metrics.requests import POOL, REQUESTS, SECONDS
+from memadmin.deploy.counts.requests import POOL, REQUESTS, SECONDS
 from memadmin.deploy.metrics.views import metrics_text
 
 DOCS: Path = settings.CHECKOUT_DIR / "docs"

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
-import psutil
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
@@ -13,11 +9,9 @@ from django.utils.crypto import constant_time_compare
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
+from memadmin.deploy.counts.processes import counts_of_all
 from memadmin.deploy.metrics.database import DatabaseMetrics
-from memadmin.deploy.metrics.folder import VARIABLE
-from memadmin.deploy.metrics.requests import OF_PROCESS
 
 
 @require_safe
@@ -37,20 +31,6 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 def metrics_text() -> bytes:
     """All metrics: sums of the processes of this web server, and figures from the database."""
-    if folder := os.environ.get(VARIABLE):
-        forget_state_of_dead(Path(folder))
-        of_processes = CollectorRegistry()
-        MultiProcessCollector(of_processes, folder)  # type: ignore[no-untyped-call]
-    else:
-        of_processes = OF_PROCESS
     of_database = CollectorRegistry()
     of_database.register(DatabaseMetrics())
-    return generate_latest(of_processes) + generate_latest(of_database)
-
-
-def forget_state_of_dead(folder: Path) -> None:
-    """Removes the gauges of processes that ended: their requests and connections are gone. Their counts stay."""
-    for path in folder.glob("gauge_live*.db"):
-        pid = int(path.stem.rpartition("_")[2])
-        if not psutil.pid_exists(pid):
-            mark_process_dead(pid, str(folder))  # type: ignore[no-untyped-call]
+    return generate_latest(counts_of_all()) + generate_latest(of_database)

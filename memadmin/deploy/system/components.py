@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -28,6 +29,7 @@ from procrastinate.contrib.django.models import ProcrastinateJob, ProcrastinateP
 
 from memadmin import __version__
 from memadmin.audit.transparency import status
+from memadmin.deploy.counts.responses import responses
 from memadmin.deploy.steps import fetch
 from memadmin.deploy.system import figures
 from memadmin.web import job_queue
@@ -40,8 +42,6 @@ Line = TypeVar("Line")
 logger = logging.getLogger(__name__)
 
 State = Literal["ok", "degraded", "down", "unknown"]
-
-STARTED_AT = now()
 
 MOST_STORES = 20
 
@@ -74,14 +74,23 @@ def web() -> SystemPart:
     began = time.monotonic()
     fetch("SELECT 1")
     took = (time.monotonic() - began) * 1_000
-    reasons = reasons_not_to_serve()
+    reasons, pages = reasons_not_to_serve(), responses()
     facts = [
         Fact("This process", f"{platform.node()}, process {os.getpid()}"),
-        Fact("Running since", at=STARTED_AT),
+        Fact("Running since", at=pages.began_at),
+        Fact("Requests", f"{pages.answered:,}, {pages.per_minute(now()):.1f} a minute"),
+        *([Fact("Response", f"95 % {seconds_in_words(pages.within)}")] if pages.within else []),
+        Fact("Failed requests", f"{pages.failed:,}"),
         Fact("Database", f"answers in {took:.0f} ms"),
         *(Fact("Problem", reason, is_bad=True) for reason in reasons),
     ]
     return SystemPart("web", "Web", "down" if reasons else "ok", facts)
+
+
+def seconds_in_words(bound: float) -> str:
+    if bound == inf:
+        return "not within 30 s"
+    return f"within {bound:g} s" if bound >= 1 else f"within {bound * 1_000:g} ms"
 
 
 def worker() -> SystemPart:
