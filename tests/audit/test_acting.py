@@ -90,6 +90,7 @@ def test_nobody_is_named_when_nobody_acts() -> None:
 
 def test_a_job_acts_under_its_name() -> None:
     class Job:
+        id = 7
         task_name = "sessions_app.jobs.find_subjects"
 
     class Context:
