@@ -23,7 +23,7 @@ START_SECONDS = 60
 STOP_SECONDS = 20
 
 
-STARTED_BY = "MEMADMIN_STARTED_BY"
+STARTED_BY = "STARTED_BY_MEMADMIN"
 """Environment variable of each program: the process id of its demo."""
 
 

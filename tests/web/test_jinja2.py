@@ -33,6 +33,10 @@ from tests.hostile import MARKUP, items_of
 from tests.sessions.timeline.items import session
 
 
+WITHOUT_COLUMNS = {"head": "", "shown": "", "address": ""}
+"""A table that no list shows."""
+
+
 def jinja2_contexts(text: str) -> dict[str, dict[str, Any]]:
     """What each Jinja2 template shows, with the text wherever somebody else may have written it."""
     record = record_of(text)
@@ -47,7 +51,7 @@ def jinja2_contexts(text: str) -> dict[str, dict[str, Any]]:
     )
     timeline = build_timeline(session(list(items_of(text))), starts_session=True, ends_session=True)
     return {
-        "sessions/table.html": {"sessions": [row], "caption": text, "selectable": True},
+        "sessions/table.html": {"sessions": [row], "caption": text, "selectable": True, **WITHOUT_COLUMNS},
         "sessions/events.html": {"timeline": timeline, "record": record},
     }
 
@@ -114,4 +118,6 @@ def without_escaping(name: str, backend: type[BaseEngine]) -> BaseEngine:
 
 def test_what_was_not_given_is_an_error() -> None:
     with pytest.raises(UndefinedError, match="sessions"):
-        engines["jinja2"].get_template("sessions/table.html").render({"caption": "", "selectable": False})
+        engines["jinja2"].get_template("sessions/table.html").render(
+            {"caption": "", "selectable": False, **WITHOUT_COLUMNS}
+        )
