@@ -32,7 +32,6 @@ from sessions_app.timeline import build_timeline
 from tests.hostile import MARKUP, items_of
 from tests.sessions.timeline.items import session
 
-
 WITHOUT_COLUMNS = {"head": "", "shown": "", "address": ""}
 """A table that no list shows."""
 
