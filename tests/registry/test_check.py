@@ -336,7 +336,7 @@ class TestCommand:
         connection.close()
         with monkeypatch.context() as away:
             away.setattr(connection, "get_connection_params", lambda: {"host": "/nowhere", "dbname": "none"})
-            found = the_only_store()
+            found = the_only_store_without_the_database()
         assert (found["state"], found["sessions"]) == ("down", None)
         assert "is not responding" in found["problems"][0]
         assert "/nowhere" in found["problems"][0], "why it does not"
@@ -346,7 +346,7 @@ class TestCommand:
         # renaming back has to wait for somebody.
         run_sql("SET search_path TO pg_catalog")
         try:
-            assert the_only_store()["problems"] == [
+            assert the_only_store_without_the_database()["problems"] == [
                 "The console's own tables are not in this database yet. Run migrate."
             ]
         finally:
@@ -354,6 +354,11 @@ class TestCommand:
 
 
 def the_only_store() -> dict[str, Any]:
+    (found,) = json.loads(check_command("--json"))["stores"]
+    return dict(found)
+
+
+def the_only_store_without_the_database() -> dict[str, Any]:
     """What the command says of it before it ends with 1, since the console's database does not answer."""
     out = StringIO()
     with pytest.raises(SystemExit) as ended:
