@@ -79,13 +79,17 @@ def context(shared_context: BrowserContext, live_server: LiveServer) -> Iterator
     devtools.detach()
 
 
+LEFT_BEHIND = ("htmx:sendAbort", "htmx:afterRequest")
+"""What htmx logs as errors when somebody leaves a page before an answer; without a reason it logs others as well."""
+
+
 class Watch:
     """What went wrong in the browser during a test: errors of scripts, of the console, of the CSP; foreign requests."""
 
     def __init__(self, own_address: str) -> None:
         self.own_address = own_address
         self.problems: list[str] = []
-        self.expected: list[str] = []
+        self.expected = [*LEFT_BEHIND]
 
     def expect(self, text: str) -> None:
         """From now on a problem that contains `text` is part of the story."""
