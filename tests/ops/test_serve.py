@@ -21,7 +21,7 @@ from django.core.management import CommandError, call_command
 from pytest_django.fixtures import Settings
 
 from tests.ports import free_port
-from tests.processes import kill, still_running
+from tests.processes import kill, kill_with_children, still_running
 
 WAIT_SECONDS = 90
 
@@ -48,8 +48,9 @@ def server(port: int, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     )
     wait_until_it_answers(port, server)
     yield server
-    server.kill()
-    server.wait()
+    if server.poll() is None:
+        kill_with_children(server.pid)
+        server.wait()
 
 
 def answers(port: int) -> bool:
