@@ -173,7 +173,7 @@ def https_address(name: str) -> str:
 
 
 def yes_with(name: str, other: str) -> bool:
-    """Whether the value means yes; it has an effect only if `other` does, too."""
+    """The yes or no of a setting that requires `other`. Raises ImproperlyConfigured if it is on and `other` is off."""
     if yes_or_no(name) and not yes_or_no(other):
         raise ImproperlyConfigured(f"{name} is on, so {other} must be on, too.")
     return yes_or_no(name)

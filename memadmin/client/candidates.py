@@ -40,7 +40,7 @@ HAS_VECTORS = """
 SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('memories_app_memory') AND attname = 'embedding'
                AND atttypid = to_regtype('vector'))
 """
-"""Whether the database compares vectors: it was migrated with pgvector, whose operators this role finds."""
+"""Query: true if the column of vectors has pgvector's type, and this role's search path finds that type."""
 
 MAY_RECALL = """
     status = 'approved'

@@ -42,7 +42,9 @@ def work_off(lease: Lease, children: QuerySet[Run], watch: Callable[[], object])
 
 
 def wait_for_cases(children: QuerySet[Run], sentence: str, problem: Wait | None) -> Wait:
-    """What to raise while cases are not closed: until the next of them is due, or the search can go on."""
+    """The Wait to raise while cases are open. It ends when the next case is due or, after a `problem`, when the search
+    may be tried again.
+    """
     next_at = children.filter(state=Run.State.WAITING).aggregate(at=Min("retry_at"))["at"]
     rest = min(next_at - now() if next_at else LONGEST_WAIT, problem.retry_after if problem else LONGEST_WAIT)
     return Wait(sentence, retry_after=min(max(rest, SHORTEST_WAIT), LONGEST_WAIT))

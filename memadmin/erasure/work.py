@@ -311,7 +311,7 @@ class StepChunks:
 
 
 def is_blocked(row: ErasureStep, rows: Iterable[ErasureStep]) -> bool:
-    """Whether one of the rows that this step needs is not finished."""
+    """True while a step that this one needs is unfinished."""
     needed = step_named(row.name).after
     return any(each.name in needed and each.state not in ErasureStep.FINISHED for each in rows)
 

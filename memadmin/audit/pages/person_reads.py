@@ -30,7 +30,7 @@ class PersonReads:
     """The person in the log; None if nothing was recorded, or if the name was erased."""
     shown: Sequence[ListedEvent]
     is_partial: bool
-    """Whether older events were not searched, or further reads found."""
+    """Whether there may be more reads: older events were not searched, or more were found than are shown."""
 
 
 def reads_of(person: User, *, viewer: User) -> PersonReads:

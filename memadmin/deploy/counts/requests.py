@@ -23,11 +23,14 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 OF_PROCESS = CollectorRegistry()
 
 REQUESTS = Counter("memadmin_requests", "Answered requests.", ["page", "method", "status"], registry=OF_PROCESS)
+BOUNDS = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+"""Upper bounds of the durations counted, in seconds."""
+
 SECONDS = Histogram(
     "memadmin_request_seconds",
     "Seconds until the answer to a request begins.",
     ["page"],
-    buckets=(0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+    buckets=BOUNDS,
     registry=OF_PROCESS,
 )
 IN_PROGRESS = Gauge(

@@ -1,4 +1,4 @@
-"""How many pages a web server has answered, and how quickly."""
+"""Number, failures and durations of the pages that a web server has answered."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Responses:
 
 
 def responses() -> Responses:
-    """Of all processes of this web server, or of this process where it is not shared."""
+    """Responses of all processes of this web server; of this process alone if they do not share their counts."""
     folder = os.environ.get(VARIABLE)
     pid = int(Path(folder).name) if folder else os.getpid()
     began_at = datetime.fromtimestamp(psutil.Process(pid).create_time(), UTC)
