@@ -107,8 +107,8 @@ def installed(folder: Path, wheels: Path) -> Path:
 def packages_of(python: Path) -> dict[str, Any]:
     """The environment of `python` as a CycloneDX document."""
     arguments = ["environment", str(python), "--pyproject", str(ROOT / "pyproject.toml"), "--output-reproducible"]
-    tool = Path(sys.executable).with_name("cyclonedx-py")
-    done = subprocess.run([str(tool), *arguments], check=True, capture_output=True, text=True)
+    tool = [sys.executable, "-m", "cyclonedx_py"]
+    done = subprocess.run([*tool, *arguments], check=True, capture_output=True, text=True)
     bill: dict[str, Any] = json.loads(done.stdout)
     return bill
 
