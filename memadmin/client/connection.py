@@ -9,7 +9,6 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
-from uuid import UUID
 
 import psycopg
 from psycopg import AsyncConnection
@@ -54,6 +53,9 @@ SELECT subject, set_config('memadmin.subject', coalesce(subject::text, ''), true
 FROM whose
 """
 
+SUBJECT_ID = "nullif(current_setting('memadmin.subject', true), '')::uuid"
+"""The subject of BEGIN_RUN, in a later statement of its transaction; null without one."""
+
 
 class ConsoleUnavailable(Exception):
     """The console's database is not responding, or not in time."""
@@ -96,14 +98,15 @@ class Console:
         self._is_away = False
 
     async def ask(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Result of `work`, run within one transaction. Raises ConsoleUnavailable or RefusedByDatabase.
+        """Result of `work`, whose statements are transactions of their own. Raises ConsoleUnavailable or
+        RefusedByDatabase.
 
         Work that failed with an idle connection is tried once more with a fresh one, and so is work that gave way to
         another transaction: it should be safe to repeat.
         """
         if time.monotonic() < self._rests_until:
             raise ConsoleUnavailable
-        asking = asyncio.ensure_future(self._in_transaction(work))
+        asking = asyncio.ensure_future(self._in_turn(work))
         # Not `asyncio.timeout`: that one waits until a cancelled statement has come back from a server that is gone.
         try:
             await asyncio.wait({asking}, timeout=self.seconds)
@@ -133,16 +136,26 @@ class Console:
         self._is_back()
         return answer
 
-    async def ask_in_run(
-        self, subject: Subject | None, agent: str, work: Callable[[Connection, UUID | None], Awaitable[T]]
-    ) -> T:
-        """As `ask`, for a run: within the row policies of this subject, whose id here is passed to `work`."""
+    async def ask_in_run(self, subject: Subject | None, agent: str, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """As `ask`, for a run: one transaction, within the row policies of this subject; SUBJECT_ID is its id.
+
+        One round trip, and another one for each statement whose rows `work` reads.
+        """
 
         async def in_run(connection: Connection) -> T:
             whose = subject or NOBODY
-            cursor = await connection.execute(BEGIN_RUN, {"kind": whose.kind, "key": whose.key, "agent": agent[:200]})
-            row: Any = await cursor.fetchone()
-            return await work(connection, row[0])
+            try:
+                async with connection.pipeline():
+                    await connection.execute("BEGIN")
+                    await connection.execute(BEGIN_RUN, {"kind": whose.kind, "key": whose.key, "agent": agent[:200]})
+                    answer = await work(connection)
+                    # By a statement: psycopg cannot go on after a pipeline whose end itself is refused.
+                    await connection.execute("COMMIT")
+            except psycopg.Error:
+                if not connection.broken:
+                    await connection.rollback()
+                raise
+            return answer
 
         return await self.ask(in_run)
 
@@ -152,7 +165,7 @@ class Console:
         while place.idle:
             await place.idle.pop().close()
 
-    async def _in_transaction(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _in_turn(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         place = self._here()
         async with place.turns:
             try:
@@ -189,8 +202,7 @@ class Console:
     async def _on(self, connection: Connection, work: Callable[[Connection], Awaitable[T]], place: _Place) -> T:
         is_fit = False
         try:
-            async with connection.transaction():
-                answer = await work(connection)
+            answer = await work(connection)
             is_fit = True
             return answer
         except psycopg.Error as problem:

@@ -23,7 +23,7 @@ from psycopg.types.json import Jsonb
 
 from memadmin.client import candidates, embedding, recalling, runs, vector_lookup
 from memadmin.client.candidates import Candidate
-from memadmin.client.connection import Connection, Console, ConsoleUnavailable, RefusedByDatabase
+from memadmin.client.connection import SUBJECT_ID, Connection, Console, ConsoleUnavailable, RefusedByDatabase
 from memadmin.client.proposal_results import (
     Answer,
     Kept,
@@ -64,12 +64,12 @@ MOST_THREADS = 2
 Kind = Literal["preference", "fact", "procedure", "note", "summary"]
 SignalKind = Literal["correction", "preference", "outcome", "rating"]
 
-PROPOSE = """
+PROPOSE = f"""
 INSERT INTO memories_app_memory (
     id, subject_id, kind, key, statement, data, agents, provenance, source, confidence, valid_from, valid_until,
     replaces_id, base_version, extractor
 ) VALUES (
-    %(id)s, %(subject)s, %(kind)s, %(key)s, %(statement)s, %(data)s, %(agents)s, %(provenance)s, %(source)s,
+    %(id)s, {SUBJECT_ID}, %(kind)s, %(key)s, %(statement)s, %(data)s, %(agents)s, %(provenance)s, %(source)s,
     %(confidence)s, %(valid_from)s, %(valid_until)s, %(replaces)s, %(base_version)s, %(extractor)s
 )
 """
@@ -79,19 +79,19 @@ INSERT INTO memories_app_evidence (id, memory_id, record_id, session_id, item_id
 VALUES (%(id)s, %(memory)s, %(record)s, %(session)s, %(item_id)s, %(speaker)s, %(quote)s, %(said_at)s)
 """
 
-GIVE_SIGNAL = """
+GIVE_SIGNAL = f"""
 INSERT INTO memories_app_signal (
     id, subject_id, record_id, session_id, item_id, kind, value, text, agent, memory_id
 ) VALUES (
-    %(id)s, %(subject)s, %(record)s, %(session)s, %(item_id)s, %(kind)s, %(value)s, %(text)s, %(agent)s, %(memory)s
+    %(id)s, {SUBJECT_ID}, %(record)s, %(session)s, %(item_id)s, %(kind)s, %(value)s, %(text)s, %(agent)s, %(memory)s
 )
 """
 
-NOTE_RECALL = """
+NOTE_RECALL = f"""
 INSERT INTO memories_app_recall (
     id, subject_id, record_id, session_id, agent, embedder, token_budget, token_count
 ) VALUES (
-    %(id)s, %(subject)s, %(record)s, %(session)s, %(agent)s, %(embedder)s, %(budget)s, %(tokens)s
+    %(id)s, {SUBJECT_ID}, %(record)s, %(session)s, %(agent)s, %(embedder)s, %(budget)s, %(tokens)s
 )
 """
 
@@ -153,7 +153,7 @@ class MemoryClient:
         self._is_embedder_away, self._embedder_rests_until = False, 0.0
         self._index = vector_lookup.load(index, index_key) if isinstance(index, str) else index
         self._index_rests_until = 0.0
-        self._has_vectors = False
+        self._has_vectors, self._without_vectors_until = False, 0.0
         # Not the loop's own threads, which sessions of the SDK need: a hanging call would take all of them.
         self._threads = ThreadPoolExecutor(MOST_THREADS, "memadmin-client")
 
@@ -182,7 +182,7 @@ class MemoryClient:
         given = candidates.parameters(query, vector, embedder=named, agent=agent[:200])
         most = max(0, min(self.budget if budget is None else budget, MOST_BUDGET))
 
-        async def look_up(connection: Connection, subject_id: UUID | None) -> Recalled:
+        async def look_up(connection: Connection) -> Recalled:
             nonlocal vector, named, given
             if vector is not None and not await self._database_has_vectors(connection):
                 vector, named = None, ""
@@ -194,19 +194,18 @@ class MemoryClient:
             if not choice.chosen:
                 return Recalled(choice)
             recall = uuid.uuid4()
-            async with connection.pipeline():
-                values = {"agent": agent[:200], "embedder": named, "budget": most, "tokens": choice.tokens}
-                await connection.execute(NOTE_RECALL, {"id": recall, "subject": subject_id, **_of(run), **values})
-                await connection.execute(
-                    NOTE_RECALLED,
-                    {
-                        "recall": recall,
-                        "memories": [chosen.memory.id for chosen in choice.chosen],
-                        "versions": [chosen.memory.version for chosen in choice.chosen],
-                        "places": [chosen.place for chosen in choice.chosen],
-                        "scores": [chosen.score for chosen in choice.chosen],
-                    },
-                )
+            values = {"agent": agent[:200], "embedder": named, "budget": most, "tokens": choice.tokens}
+            await connection.execute(NOTE_RECALL, {"id": recall, **_of(run), **values})
+            await connection.execute(
+                NOTE_RECALLED,
+                {
+                    "recall": recall,
+                    "memories": [chosen.memory.id for chosen in choice.chosen],
+                    "versions": [chosen.memory.version for chosen in choice.chosen],
+                    "places": [chosen.place for chosen in choice.chosen],
+                    "scores": [chosen.score for chosen in choice.chosen],
+                },
+            )
             return Recalled(choice, choice.text(whose.key if whose else ""), recall)
 
         answer = await self._ask(whose, agent, look_up)
@@ -265,8 +264,8 @@ class MemoryClient:
             "extractor": extractor,
         }
 
-        async def insert(connection: Connection, subject_id: UUID | None) -> Kept:
-            await connection.execute(PROPOSE, {**values, "subject": subject_id})
+        async def insert(connection: Connection) -> Kept:
+            await connection.execute(PROPOSE, values)
             for one in evidence:
                 await connection.execute(ADD_EVIDENCE, {"memory": memory, **_evidence(one, run)})
             return Kept(memory)
@@ -291,8 +290,8 @@ class MemoryClient:
         signal = uuid.uuid4()
         values = {"kind": kind, "value": value, "text": mask_text(text)[0], "agent": agent[:200], "memory": memory}
 
-        async def insert(connection: Connection, subject_id: UUID | None) -> Kept:
-            given = {"id": signal, "subject": subject_id, **_of(run), **values, "item_id": item_id[:200]}
+        async def insert(connection: Connection) -> Kept:
+            given = {"id": signal, **_of(run), **values, "item_id": item_id[:200]}
             await connection.execute(GIVE_SIGNAL, given)
             return Kept(signal)
 
@@ -325,7 +324,7 @@ class MemoryClient:
         return whose or None, run if run and run.subject in (None, whose) else None
 
     async def _ask(
-        self, whose: Subject | None, agent: str, work: Callable[[Connection, UUID | None], Awaitable[T]]
+        self, whose: Subject | None, agent: str, work: Callable[[Connection], Awaitable[T]]
     ) -> T | ProposalRefused:
         try:
             return await self.console.ask_in_run(whose, agent, work)
@@ -357,10 +356,11 @@ class MemoryClient:
             return found
 
     async def _database_has_vectors(self, connection: Connection) -> bool:
-        """Asked until it is so, which it stays."""
-        if not self._has_vectors:
+        """Asked until it is so, which it stays; not in every run, because each answer is a round trip."""
+        if not self._has_vectors and time.monotonic() >= self._without_vectors_until:
             row: Any = await (await connection.execute(candidates.HAS_VECTORS)).fetchone()
             self._has_vectors = row[0]
+            self._without_vectors_until = time.monotonic() + self.console.rest_seconds
         return self._has_vectors
 
     async def _near(

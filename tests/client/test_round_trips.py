@@ -1,0 +1,90 @@
+"""How often a run waits for the console's database, which may be in another data centre. Counted, not timed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+from agents import SQLiteSession
+
+from memadmin.client.hooks import MemoryHooks
+from memadmin.client.memories import Evidence, MemoryClient
+from memadmin.client.prompt_context import memory_filter
+from memories_app.models import Memory, Recall, Signal
+from sessions_app.models import SessionRecord, SubjectKind
+from sessions_app.services.subjects import subject_for_key
+from tests.client.agents import Customer, client_at, in_agent, talk
+from tests.client.round_trips import Relay
+from tests.memories.builders import approved
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TEA = "Drinks green tea, never coffee."
+
+
+@pytest.fixture
+def relay(dsn: str) -> Iterator[Relay]:
+    made = Relay(dsn)
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def known(dsn: str) -> None:
+    approved(TEA, subject=subject_for_key(SubjectKind.USER, "ada"), is_embedded=True)
+
+
+def counted(relay: Relay, work: Callable[[MemoryClient, str], Awaitable[Any]]) -> int:
+    """Round trips of the second time: the first one opens the connection."""
+
+    async def run() -> int:
+        client = client_at(relay.dsn)
+        await work(client, "first")
+        with relay.counting() as trips:
+            await work(client, "second")
+        return trips[0]
+
+    return in_agent(run)
+
+
+async def one_run(client: MemoryClient, session_id: str, said: str = "What shall I drink?", **options: Any) -> None:
+    session = client.session(SQLiteSession(session_id))
+    filtering = memory_filter(client)
+    model = await talk(session, said, context=Customer("ada"), call_model_input_filter=filtering, **options)
+    assert TEA in (model.calls[0].system_instructions or "")
+
+
+def test_a_run_asks_twice_for_its_registration_and_its_memories(relay: Relay) -> None:
+    """One round trip for the registration. Two for the memories: found, then recorded, because agents rank them."""
+    assert counted(relay, one_run) == 3
+    assert Recall.objects.count() == SessionRecord.objects.count() == 2
+
+
+def test_signals_of_a_run_are_one_round_trip_each(relay: Relay) -> None:
+    async def one_with_signals(client: MemoryClient, session_id: str) -> None:
+        await one_run(client, session_id, "I prefer tea. What shall I drink?", hooks=MemoryHooks(client))
+
+    assert counted(relay, one_with_signals) == 3 + 2
+    assert sorted(Signal.objects.values_list("kind", flat=True)) == ["outcome", "outcome", "preference", "preference"]
+
+
+def test_a_proposal_with_its_evidence_is_one_round_trip(relay: Relay) -> None:
+    async def propose(client: MemoryClient, said: str) -> None:
+        assert await client.propose(f"Said {said}.", subject="ada", evidence=[Evidence(said)] * 5)
+
+    assert counted(relay, propose) == 1
+    assert Memory.objects.filter(status="proposed").count() == 2
+
+
+def test_a_database_without_pgvector_is_not_asked_for_it_in_every_recall(
+    relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memadmin.client.candidates.HAS_VECTORS", "SELECT false")
+
+    async def recall(client: MemoryClient, said: str) -> None:
+        recalled = await client.recall("tea", "ada")
+        assert TEA in recalled.text
+        assert recalled.choice.chosen[0].place_by_meaning is None
+
+    assert counted(relay, recall) == 2
