@@ -21,9 +21,10 @@ from uuid import UUID
 from agents.memory import Session
 from psycopg.types.json import Jsonb
 
-from memadmin.client import candidates, embedding, recalling, runs, vector_lookup
+from memadmin.client import candidates, embedding, listing, recalling, runs, vector_lookup
 from memadmin.client.candidates import Candidate
 from memadmin.client.connection import SUBJECT_ID, Connection, Console, ConsoleUnavailable, RefusedByDatabase
+from memadmin.client.listing import ApprovedMemory, MemoryPage
 from memadmin.client.proposal_results import (
     Answer,
     Kept,
@@ -169,11 +170,19 @@ class MemoryClient:
     # --- asking ------------------------------------------------------------------------------------------------------
 
     async def recall(
-        self, query: str = "", subject: Named = None, budget: int | None = None, *, agent: str = ""
+        self,
+        query: str = "",
+        subject: Named = None,
+        budget: int | None = None,
+        *,
+        agent: str = "",
+        top_k: int | None = None,
+        threshold: float = 0.0,
     ) -> Recalled:
         """Memories for an agent and a query, recorded as a recall.
 
         The subject is that of the run if none is given; "" is none. Without one there are only shared memories.
+        `top_k` limits their number, `threshold` is the least score, 0 to 1; `recalling.Ranked.score` explains it.
         """
         whose, run = self._whose(subject)
         query = "".join(character for character in query[:LONGEST_QUERY] if is_storable(character))
@@ -190,12 +199,12 @@ class MemoryClient:
             found = await self._candidates(connection, given, vector)
             if vector:
                 found = await self._with_word_likeness(found, query)
-            choice = recalling.choose(found, budget=most)
+            choice = recalling.choose(found, budget=most, top_k=top_k, threshold=threshold)
             if not choice.chosen:
                 return Recalled(choice)
             recall = uuid.uuid4()
-            values = {"agent": agent[:200], "embedder": named, "budget": most, "tokens": choice.tokens}
-            await connection.execute(NOTE_RECALL, {"id": recall, **_of(run), **values})
+            noted = {"agent": agent[:200], "embedder": named, "budget": most, "tokens": choice.tokens}
+            await connection.execute(NOTE_RECALL, {"id": recall, **_of(run), **noted})
             await connection.execute(
                 NOTE_RECALLED,
                 {
@@ -208,11 +217,44 @@ class MemoryClient:
             )
             return Recalled(choice, choice.text(whose.key if whose else ""), recall)
 
-        answer = await self._ask(whose, agent, look_up)
-        if isinstance(answer, ProposalRefused) and answer.reason is RefusalReason.NOT_ALLOWED:
-            # One of them was retired, or expired, after it was found: nothing is returned that is not recorded.
-            answer = await self._ask(whose, agent, look_up)
+        answer = await self._ask_for_memories(whose, agent, look_up)
         return Recalled(refused=answer) if isinstance(answer, ProposalRefused) else answer
+
+    async def get(
+        self, memory: UUID | str, subject: Named = None, *, agent: str = ""
+    ) -> ApprovedMemory | ProposalRefused:
+        """One memory that this agent may use for this subject, recorded as a recall; or why there is none.
+
+        The subject is that of the run if none is given; "" is none. A proposal, and a memory of another subject, are
+        NOT_FOUND like one that does not exist. Raises ValueError for a text that is no id.
+        """
+        given = {"memory": UUID(str(memory)), "agent": agent[:200], "as_of": None}
+        found = await self._read_approved(listing.GET, given, subject, agent, most=1)
+        if isinstance(found, ProposalRefused):
+            return found
+        return found[0] if found else ProposalRefused(RefusalReason.NOT_FOUND)
+
+    async def list(
+        self,
+        subject: Named = None,
+        *,
+        kinds: Sequence[Kind] = (),
+        is_shared: bool = False,
+        limit: int = 50,
+        cursor: str = "",
+        agent: str = "",
+    ) -> MemoryPage:
+        """The memories about a subject that this agent may use, those approved last first; recorded as a recall.
+
+        About the run's subject if none is given; the shared ones instead if `is_shared` is true. All kinds, unless some
+        are named. `cursor` is that of the page before; ValueError if it is not. `limit` is at most 200.
+        """
+        if not is_shared and self._whose(subject)[0] is None:
+            return MemoryPage(refused=ProposalRefused(RefusalReason.NO_SUBJECT))
+        given = listing.parameters(kinds=kinds, limit=limit, cursor=cursor, agent=agent[:200])
+        statement = listing.LIST_SHARED if is_shared else listing.LIST_OWN
+        found = await self._read_approved(statement, given, subject, agent, most=listing.page_size(limit))
+        return MemoryPage(refused=found) if isinstance(found, ProposalRefused) else listing.page(found, limit)
 
     # --- telling -----------------------------------------------------------------------------------------------------
 
@@ -333,9 +375,46 @@ class MemoryClient:
         except RefusedByDatabase as refusal:
             return refused_with(refusal.sqlstate)
 
+    async def _ask_for_memories(
+        self, whose: Subject | None, agent: str, look_up: Callable[[Connection], Awaitable[T]]
+    ) -> T | ProposalRefused:
+        answer = await self._ask(whose, agent, look_up)
+        if isinstance(answer, ProposalRefused) and answer.reason is RefusalReason.NOT_ALLOWED:
+            # One of them was retired, or expired, after it was found: nothing is returned that is not recorded.
+            answer = await self._ask(whose, agent, look_up)
+        return answer
+
+    async def _read_approved(
+        self, statement: str, given: Mapping[str, Any], subject: Named, agent: str, *, most: int
+    ) -> Sequence[ApprovedMemory] | ProposalRefused:
+        """What a statement of `listing` finds; the first `most` are recorded, as a recall without a query."""
+        whose, run = self._whose(subject)
+
+        async def look_up(connection: Connection) -> Sequence[ApprovedMemory]:
+            rows = await (await connection.execute(statement, given)).fetchall()
+            found = [ApprovedMemory(*row) for row in rows]
+            if noted := found[:most]:
+                recall = uuid.uuid4()
+                tokens = sum(recalling.count_tokens(each.statement) for each in noted)
+                values = {"agent": agent[:200], "embedder": "", "budget": tokens, "tokens": tokens}
+                await connection.execute(NOTE_RECALL, {"id": recall, **_of(run), **values})
+                await connection.execute(
+                    NOTE_RECALLED,
+                    {
+                        "recall": recall,
+                        "memories": [each.id for each in noted],
+                        "versions": [each.version for each in noted],
+                        "places": [*range(1, len(noted) + 1)],
+                        "scores": [0.0] * len(noted),
+                    },
+                )
+            return found
+
+        return await self._ask_for_memories(whose, agent, look_up)
+
     async def _candidates(
-        self, connection: Connection, given: Mapping[str, Any], vector: list[float] | None
-    ) -> list[Candidate]:
+        self, connection: Connection, given: Mapping[str, Any], vector: Sequence[float] | None
+    ) -> Sequence[Candidate]:
         if vector is None:
             asked = await connection.execute(candidates.FIND_BY_WORDS, given)
             return candidates.read(await asked.fetchall())
@@ -344,7 +423,7 @@ class MemoryClient:
         asked = await connection.execute(statement, {**given, **candidates.naming(near or ())})
         return candidates.read(await asked.fetchall())
 
-    async def _with_word_likeness(self, found: list[Candidate], query: str) -> list[Candidate]:
+    async def _with_word_likeness(self, found: Sequence[Candidate], query: str) -> Sequence[Candidate]:
         """The candidates, compared word by word in a thread; as they are if that fails."""
         assert self._embedder is not None
         compare = partial(candidates.with_word_likeness, found, query, self._embedder)
@@ -364,8 +443,8 @@ class MemoryClient:
         return self._has_vectors
 
     async def _near(
-        self, connection: Connection, given: Mapping[str, Any], vector: list[float] | None
-    ) -> list[Near] | None:
+        self, connection: Connection, given: Mapping[str, Any], vector: Sequence[float] | None
+    ) -> Sequence[Near] | None:
         """Memories returned by an external index; None if there is none, or it does not respond in half the
         time: the database has all vectors itself.
         """
@@ -385,7 +464,7 @@ class MemoryClient:
             self._index_rests_until = time.monotonic() + self.console.rest_seconds
             return None
 
-    async def _vector_of(self, query: str) -> list[float] | None:
+    async def _vector_of(self, query: str) -> Sequence[float] | None:
         """The vector, computed in a thread, because it computes or calls a service. Words alone are better than no
         memories.
         """

@@ -30,12 +30,14 @@ KEPT_SECONDS = 30.0
 MOST_KEPT = 200
 
 
-def memory_filter(client: MemoryClient, *, budget: int | None = None) -> CallModelInputFilter:
+def memory_filter(
+    client: MemoryClient, *, budget: int | None = None, top_k: int | None = None, threshold: float = 0.0
+) -> CallModelInputFilter:
     """For `RunConfig.call_model_input_filter`: memories for all agents of a run.
 
-    Looked up once in a run for each agent, by the user's last text.
+    Looked up once in a run for each agent, by the user's last text; the options are those of `recall`.
     """
-    cache = RecallCache(client, budget)
+    cache = RecallCache(client, budget, top_k=top_k, threshold=threshold)
 
     async def with_memories(data: CallModelData[Any]) -> ModelInputData:
         asked = data.model_data
@@ -46,10 +48,15 @@ def memory_filter(client: MemoryClient, *, budget: int | None = None) -> CallMod
 
 
 def instructions(
-    client: MemoryClient, base: Instructions = "", *, budget: int | None = None
+    client: MemoryClient,
+    base: Instructions = "",
+    *,
+    budget: int | None = None,
+    top_k: int | None = None,
+    threshold: float = 0.0,
 ) -> Callable[[RunContextWrapper[Any], Agent[Any]], Awaitable[str]]:
     """For `Agent.instructions`: the agent's own, and its memories. For one agent; `memory_filter` is for all."""
-    cache = RecallCache(client, budget)
+    cache = RecallCache(client, budget, top_k=top_k, threshold=threshold)
 
     async def with_memories(context: RunContextWrapper[Any], agent: Agent[Any]) -> str:
         own = base(context, agent) if callable(base) else base
@@ -62,8 +69,10 @@ def instructions(
 class RecallCache:
     """Earlier look-ups."""
 
-    def __init__(self, client: MemoryClient, budget: int | None) -> None:
-        self._client, self._budget = client, budget
+    def __init__(
+        self, client: MemoryClient, budget: int | None, *, top_k: int | None = None, threshold: float = 0.0
+    ) -> None:
+        self._client, self._budget, self._top_k, self._threshold = client, budget, top_k, threshold
         self._recent: OrderedDict[Any, tuple[float, Recalled]] = OrderedDict()
 
     async def text_for(self, context: Any, agent: str, items: Sequence[Any]) -> str:
@@ -84,7 +93,9 @@ class RecallCache:
         known = run.remembered.get(question) if run else self._recently(question)
         if known:
             return known
-        recalled = await self._client.recall(said, subject, self._budget, agent=agent)
+        recalled = await self._client.recall(
+            said, subject, self._budget, agent=agent, top_k=self._top_k, threshold=self._threshold
+        )
         if recalled.refused:
             return recalled  # asked again in the next turn
         if run:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 
 class RefusalReason(Enum):
-    """Reason why something was not stored, as a sentence."""
+    """Reason why something was not stored, or not found, as a sentence."""
 
     EMPTY = "The text is empty."
     TOO_LONG = "The text is too long: at most 2,000 characters for a statement, 4,000 for other texts."
@@ -17,6 +17,7 @@ class RefusalReason(Enum):
     FULL = "Too many proposals about this subject are waiting for review."
     UNREADABLE = "The proposal contains characters or values that cannot be stored."
     NO_SUBJECT = "The subject is unknown."
+    NOT_FOUND = "There is no such memory for this agent and subject."
     BAD_SUBJECT = "The subject's id is empty or too long."
     NOT_THEIR_WORDS = "The evidence is from a session that is not registered or that is about another subject."
     ERASED = "The subject's data was erased, and nothing is stored about it again."

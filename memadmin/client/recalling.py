@@ -95,14 +95,25 @@ class Ranked:
         return (likeness + WORDS_COUNT * self.fit) / (1 + WORDS_COUNT)
 
 
-def choose(candidates: Iterable[Candidate], *, budget: int = DEFAULT_BUDGET) -> RecallSelection:
-    """The best first, as many as fit into `budget` tokens; none is cut, and a shorter one may fit after a longer."""
+def choose(
+    candidates: Iterable[Candidate], *, budget: int = DEFAULT_BUDGET, top_k: int | None = None, threshold: float = 0.0
+) -> RecallSelection:
+    """The best first, as many as fit into `budget` tokens; none is cut, and a shorter one may fit after a longer.
+
+    `top_k` of them at most, and none with a score below `threshold`.
+    """
     ranked = rank(list(candidates))
     kept, left_out = _without_contradicted(ranked)
     chosen: list[ChosenMemory] = []
     left = budget
     for each in kept:
         tokens = count_tokens(as_line(each.memory.statement)) + 1
+        if each.score < threshold:
+            left_out.append(OmittedMemory(each.memory, f"Its score {each.score:.2f} is below {threshold:g}."))
+            continue
+        if top_k is not None and len(chosen) >= top_k:
+            left_out.append(OmittedMemory(each.memory, f"No more than {top_k} were asked for."))
+            continue
         if tokens > left:
             left_out.append(OmittedMemory(each.memory, f"It needs {tokens} tokens, but only {left} are left."))
             continue

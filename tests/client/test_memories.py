@@ -243,9 +243,9 @@ def test_all_agents_of_a_run_are_told_and_it_is_looked_up_once_for_each(
     asked: list[str] = []
     recall = MemoryClient.recall
 
-    async def counted(self: MemoryClient, query: str = "", *args: Any, agent: str = "") -> Recalled:
+    async def counted(self: MemoryClient, query: str = "", *args: Any, agent: str = "", **options: Any) -> Recalled:
         asked.append(f"{agent}: {query}")
-        return await recall(self, query, *args, agent=agent)
+        return await recall(self, query, *args, agent=agent, **options)
 
     monkeypatch.setattr(MemoryClient, "recall", counted)
     billing = Agent[Any](name="Billing", tools=[*memory_tools(client)])
