@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import quote
 
 from agents import RunConfig
 from agents.models.interface import Model
@@ -28,6 +29,12 @@ memories = MemoryClient(NOWHERE, subject_in="id")
 tools = memory_tools(memories)
 memory_input = memory_filter(memories)
 hooks = MemoryHooks(memories)
+
+
+def agents_url(role: str) -> str:
+    """Address of Django's database for agents of one's own, as `MemoryClient` takes it; `role` is the database role."""
+    given = connection.get_connection_params()
+    return f"postgresql://{role}@/{given['dbname']}?host={quote(given['host'], safe='/')}"
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from memadmin.demo import agents, preparing, running
+from memadmin.demo import agents, preparing, remembering, running
 from memadmin.web import serving
 
 DEFAULT_PASSWORD = "memadmin-demo"
@@ -76,8 +76,11 @@ class Command(BaseCommand):
         )
         for name in names:
             self.stdout.write(f"  {name}")
+        if role := preparing.role_of("agents"):
+            self.stdout.write(
+                f"\nAgents of your own reach its memories, from this machine, at\n  {remembering.agents_url(role)}"
+            )
         self.stdout.write("\nPress Ctrl-C to stop the demo.")
-        self.stdout.flush()
         self.stdout.flush()
 
     async def attend(self, programs: Sequence[running.Program]) -> None:
