@@ -74,8 +74,9 @@ lock: COMPILE = .venv/bin/uv --no-config pip compile --quiet --universal --pytho
 	--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' $(ARGS)
 lock:
 	@[ -x .venv/bin/uv ] || tools/venv.sh requirements-dev.txt
-	$(COMPILE) pyproject.toml --output-file requirements.txt
-	$(COMPILE) pyproject.toml --output-file requirements-dev.txt --group dev --constraint requirements.txt
+	$(COMPILE) pyproject.toml --output-file requirements.txt --extra console
+	$(COMPILE) pyproject.toml --output-file requirements-client.txt --constraint requirements.txt
+	$(COMPILE) pyproject.toml --output-file requirements-dev.txt --extra console --group dev --constraint requirements.txt
 	$(COMPILE) --no-deps --output-file requirements-sdk-tests.txt --group sdk-tests
 
 # Leaves .memadmin, which holds the embedded database.

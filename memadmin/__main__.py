@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
+
+import memadmin
 
 
 def main() -> None:
+    name = sys.argv[1] if len(sys.argv) > 1 else "help"
+    if name == "--version":  # Django would name its own
+        return print(memadmin.__version__)
+    if find_spec("django") is None:
+        sys.exit(
+            "memadmin: only the client for agents is installed. pip install 'memadmin[console]' brings the console."
+        )
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memadmin.settings")
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
     from django.db import OperationalError
 
-    import memadmin
     from memadmin.audit.log import actors
 
-    name = sys.argv[1] if len(sys.argv) > 1 else "help"
-    if name == "--version":  # Django would name its own
-        return print(memadmin.__version__)
     try:
         # `migrate` may run before the log exists; its actor is the database role.
         with actors.acting(None if name == "migrate" else actors.Actor("command", name)):

@@ -1,9 +1,10 @@
 """`make release`: what is published of a version, in dist/.
 
-- the source distribution and the wheel
+- the source distribution and the wheel, for the console and for the client of agents
 - `memadmin-VERSION.cdx.json`: a software bill of materials (CycloneDX 1.6): what requirements.txt names, and the npm
   packages of which static/vendor/ has files
 - `memadmin-VERSION-licences.txt`: the licence of each of them
+- the same two of the client alone, by requirements-client.txt: `memadmin-VERSION-client.cdx.json`, and so on
 - `SHA256SUMS`, for `sha256sum --check`
 
 The version is that of memadmin/__init__.py. CHANGELOG.md must have a section of it, and everything must be committed.
@@ -29,6 +30,9 @@ ROOT = Path(__file__).resolve().parent.parent
 VERSION = re.compile(r'^__version__ = "(?P<version>[^"]+)"$', re.MULTILINE)
 LOCKED = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?:\[[^\]]*\])?==(?P<version>\S+)", re.MULTILINE)
 VENDORED = re.compile(r"^\| `(?P<name>[^`]+)` \| (?P<version>[\d.]+) \| (?P<licence>[^,|]+), `", re.MULTILINE)
+LOCKS = {"": "requirements.txt", "-client": "requirements-client.txt"}
+"""The lock file of the console, and that of the client of agents, by what their bills are called."""
+
 LICENCES = {"ahocorasick-rs": "Apache-2.0", "wordllama": "MIT"}
 """Of packages that state theirs in a form that CycloneDX does not read: from their own metadata."""
 
@@ -47,10 +51,11 @@ def main() -> None:
             raise NotReleasable(f"{into} is not empty. Move its files away, for only one version belongs in it.")
         into.mkdir(parents=True, exist_ok=True)
         build(into)
-        with tempfile.TemporaryDirectory() as folder:
-            python = installed(Path(folder), into)
-            bill = bill_of_materials(packages_of(python), version)
-        write_bill(bill, into, version)
+        for part, lock in LOCKS.items():
+            with tempfile.TemporaryDirectory() as folder:
+                python = installed(Path(folder), into, lock)
+                bill = bill_of_materials(packages_of(python), version, lock)
+            write_bill(bill, into, f"{version}{part}")
         write_hashes(into)
     except NotReleasable as problem:
         sys.exit(str(problem))
@@ -91,12 +96,12 @@ def build(into: Path) -> None:
     )
 
 
-def installed(folder: Path, wheels: Path) -> Path:
-    """The interpreter of a new environment with the wheel and, by hashes, what requirements.txt names. Downloads it."""
+def installed(folder: Path, wheels: Path, lock: str) -> Path:
+    """The interpreter of a new environment with the wheel and, by hashes, what a lock file names. Downloads it."""
     venv.create(folder)
     python = folder / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "--quiet", "--disable-pip-version-check"]
-    requirements = str(ROOT / "requirements.txt")
+    requirements = str(ROOT / lock)
     subprocess.run([*pip, "install", "--require-hashes", "--requirement", requirements], check=True)
     subprocess.run([*pip, "install", "--no-index", *map(str, wheels.glob("*.whl"))], check=True)
     subprocess.run([*pip, "check"], check=True)
@@ -113,23 +118,22 @@ def packages_of(python: Path) -> dict[str, Any]:
     return bill
 
 
-def bill_of_materials(packages: dict[str, Any], version: str) -> dict[str, Any]:
+def bill_of_materials(packages: dict[str, Any], version: str, lock: str = "requirements.txt") -> dict[str, Any]:
     """The document of an environment, completed: with the version, the npm packages, and a licence for each component.
 
-    NotReleasable if the environment has another package or another version than requirements.txt names, or if a
-    licence is unknown.
+    NotReleasable if the environment has another package or another version than the lock file names, or if a licence
+    is unknown.
     """
     bill = copy.deepcopy(packages)
     bill["metadata"]["component"]["version"] = version
     bill["components"] = [component for component in bill["components"] if component["name"] != "memadmin"]
     locked = {
-        (canonicalize_name(found["name"]), found["version"])
-        for found in LOCKED.finditer((ROOT / "requirements.txt").read_text())
+        (canonicalize_name(found["name"]), found["version"]) for found in LOCKED.finditer((ROOT / lock).read_text())
     }
     for component in bill["components"]:
         name = canonicalize_name(component["name"])
         if (name, component["version"]) not in locked:
-            raise NotReleasable(f"{name} {component['version']} is not what requirements.txt names.")
+            raise NotReleasable(f"{name} {component['version']} is not what {lock} names.")
         if not component.get("licenses"):
             if name not in LICENCES:
                 raise NotReleasable(f"The licence of {name} is unknown. Look it up, and add it to LICENCES.")

@@ -1,8 +1,9 @@
-"""Virtual environments with what requirements.txt names and nothing else, made without a download."""
+"""Virtual environments with what a lock file names and nothing else, made without a download; and the wheel."""
 
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import venv
 from collections.abc import Iterator
@@ -13,9 +14,21 @@ from django.conf import settings
 from packaging.requirements import Requirement
 
 
-def locked_requirements() -> Iterator[Requirement]:
-    """What requirements.txt names for this machine."""
-    lines = (settings.CHECKOUT_DIR / "requirements.txt").read_text().splitlines()
+def built_wheel(folder: Path) -> Path:
+    """The wheel of this checkout, built in `folder`."""
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)],
+        check=True,
+        cwd=settings.CHECKOUT_DIR,
+        stdout=subprocess.DEVNULL,
+    )
+    (built,) = folder.glob("memadmin-*.whl")
+    return built
+
+
+def locked_requirements(lock: str = "requirements.txt") -> Iterator[Requirement]:
+    """What a lock file names for this machine."""
+    lines = (settings.CHECKOUT_DIR / lock).read_text().splitlines()
     for line in lines:
         if re.match(r"\w", line):
             requirement = Requirement(line.rstrip("\\ "))
@@ -23,14 +36,14 @@ def locked_requirements() -> Iterator[Requirement]:
                 yield requirement
 
 
-def linked_environment(folder: Path) -> list[str]:
+def linked_environment(folder: Path, lock: str = "requirements.txt") -> list[str]:
     """Makes an environment in `folder` whose packages are links to those that are installed here.
 
     Returns the command of a pip that installs into it.
     """
     venv.create(folder)
     (site,) = folder.glob("lib/python*/site-packages")
-    for requirement in locked_requirements():
+    for requirement in locked_requirements(lock):
         package = distribution(requirement.name)
         for name in {PurePosixPath(file).parts[0] for file in package.files or ()} - {"..", "__pycache__"}:
             if not (site / name).exists():

@@ -11,7 +11,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -31,7 +30,7 @@ from memadmin.deploy.roles import Roles
 from memadmin.embedded.server import server_for
 from memadmin.web import serving
 from tests.ops.demos import PASSWORD, Demo, sign_in
-from tests.ops.environments import linked_environment
+from tests.ops.environments import built_wheel, linked_environment
 from tests.people import person
 from tests.ports import free_port
 from tests.processes import called, kill, still_running
@@ -47,15 +46,7 @@ CARRIED = {
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)],
-        check=True,
-        cwd=settings.CHECKOUT_DIR,
-        stdout=subprocess.DEVNULL,
-    )
-    (built,) = folder.glob("memadmin-*.whl")
-    return built
+    return built_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +59,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("clean")
     pip = linked_environment(folder)
     # Without an index pip refuses the wheel if it needs anything that requirements.txt does not name.
-    subprocess.run([*pip, "install", "--no-index", str(wheel)], check=True, cwd=folder)
+    subprocess.run([*pip, "install", "--no-index", f"{wheel}[console]"], check=True, cwd=folder)
     subprocess.run([*pip, "check"], check=True, cwd=folder)
     return folder / "bin" / "memadmin"
 

@@ -89,6 +89,19 @@ def test_the_bill_names_every_locked_package_and_npm_package_with_a_licence(
 
 
 @pytest.mark.slow
+def test_the_client_has_a_bill_of_its_own_without_django(tmp_path: Path) -> None:
+    lock = release.LOCKS["-client"]
+    linked_environment(tmp_path / "environment", lock)
+    bill = release.bill_of_materials(release.packages_of(tmp_path / "environment/bin/python"), "1.2.0", lock)
+    named = {canonicalize_name(component["name"]) for component in bill["components"]}
+    assert {canonicalize_name(requirement.name) for requirement in locked_requirements(lock)} <= named
+    assert {"openai-agents", "psycopg", "wordllama"} <= named
+    assert not any(name.startswith("django") for name in named)
+    release.write_bill(bill, tmp_path, "1.2.0-client")
+    assert "\nwordllama " in (tmp_path / "memadmin-1.2.0-client-licences.txt").read_text()
+
+
+@pytest.mark.slow
 def test_a_package_without_a_known_licence_stops_it(packages: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(release.LICENCES, "wordllama")
     with pytest.raises(release.NotReleasable, match="licence of wordllama is unknown"):
