@@ -109,6 +109,11 @@ class FilterForm(forms.Form):
         """Whether the list has its own order, in which new rows come first."""
         return not self.table or self.sorted_by == self.table.sort
 
+    @property
+    def chosen_order(self) -> str:
+        """The chosen order in words, such as "State, ascending"; empty in the list's own order."""
+        return "" if self.is_newest_first else dict(self.sort_options())[self.sorted_by]
+
     def ordered(self, rows: QuerySet[Row]) -> Any:
         """The rows in the list's order."""
         return rows.order_by(*self.table.ordering(self.sorted_by)) if self.table else rows
