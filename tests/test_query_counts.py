@@ -42,7 +42,7 @@ LONG = "a-long-one"
 
 QUERIES = {
     "overview": 58,
-    "redactions": 10,
+    "redactions": 12,
     "sessions": 17,
     "sessions of a subject": 18,
     "sessions of a ticket": 16,

@@ -11,9 +11,11 @@ from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.utils.timezone import now
 
+from memadmin.home.saved_views import has_saved_views
 from memadmin.runs.kinds import kind_named
 from memadmin.runs.models import Run
 from memadmin.runs.view_models import RunView
+from memadmin.web.columns import ListColumn, ListTable
 from memadmin.web.filters import FilterForm
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
@@ -37,6 +39,34 @@ REFUSED, DONE = "refused", "done"
 
 
 class EndedRedactions(FilterForm):
+    """Filters of ended redactions. There are thousands at most, so more than one column sorts them."""
+
+    table = ListTable(
+        (
+            ListColumn("redaction", "Redaction", is_fixed=True),
+            ListColumn("state", "State"),
+            ListColumn("reason", "Reason", ("reason", "requested_at", "id"), classes="d-none d-lg-table-cell"),
+            ListColumn(
+                "places",
+                "Places",
+                ("shown_places", "requested_at", "id"),
+                classes="num d-none d-md-table-cell",
+                begins_descending=True,
+            ),
+            ListColumn("by", "Requested by", classes="d-none d-md-table-cell"),
+            ListColumn("approved", "Approved by", classes="d-none d-lg-table-cell"),
+            ListColumn("ended", "Ended", classes="d-none d-md-table-cell", is_extra=True),
+            ListColumn(
+                "requested",
+                "Requested",
+                ("requested_at", "id"),
+                classes="text-end d-none d-md-table-cell",
+                begins_descending=True,
+            ),
+        ),
+        sort="-requested",
+    )
+
     state = forms.ChoiceField(
         required=False,
         widget=forms.Select({"class": "form-select", "aria-label": "State"}),
@@ -45,11 +75,10 @@ class EndedRedactions(FilterForm):
     )
 
     def apply(self) -> RedactionQuerySet:
-        """The ended redactions that match; none when the filter is wrong."""
-        if not self.is_valid():
-            return Redaction.objects.none()
-        ended = {DONE: Redaction.objects.carried_out, REFUSED: Redaction.objects.refused}
-        return ended.get(self.active.get("state", ""), Redaction.objects.ended)()
+        """The ended redactions that match; none when a filter is wrong."""
+        of_state = {DONE: Redaction.objects.carried_out, REFUSED: Redaction.objects.refused}
+        ended: RedactionQuerySet = self.ordered(of_state.get(self.active.get("state", ""), Redaction.objects.ended)())
+        return ended if self.is_valid() else ended.none()
 
     def spelled_out(self, name: str, value: Any) -> str:
         return "done" if value == DONE else "refused"
@@ -97,11 +126,12 @@ class ListedRedaction:
 
 
 @operator_page(READ, services.REDACT)
+@has_saved_views("sessions:redactions", services.REDACT, lambda query, _: EndedRedactions(query))
 def redaction_list(request: OperatorRequest) -> HttpResponse:
     """All redactions by state. Without their texts, so that viewing the list is no event."""
     filters = EndedRedactions(request.GET)
     unfinished = list(Redaction.objects.unfinished().newest_first().with_people()[:MOST_UNFINISHED])
-    page = REDACTIONS.page(request, filters.apply().newest_first().with_people())
+    page = REDACTIONS.page(request, filters.apply().with_people())
     records = sessions_of([*unfinished, *page.rows])
     waiting = [each for each in unfinished if each.is_awaiting]
     may_approve = approvers() if waiting else []

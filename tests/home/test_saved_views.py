@@ -25,6 +25,7 @@ NAMES = [
     "reviews-list",
     "runs-list",
     "sessions-list",
+    "sessions-redactions",
     "sessions-stores",
     "sessions-subjects",
     "sweeps-list",

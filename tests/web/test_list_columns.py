@@ -24,7 +24,8 @@ from memadmin.web.filters import FilterForm
 from memadmin.web.paging import BadCursor, page_by_key
 from memories_app.pages.filters import MemoryFilter
 from sessions_app.filters import SessionFilter, StoreFilter, SubjectFilter
-from sessions_app.models import SessionRecord
+from sessions_app.models import Redaction, SessionRecord
+from sessions_app.views.redactions import EndedRedactions
 from tests.agents import add_items, attach_main_store
 from tests.builders import make_store, make_subject
 from tests.erasure.builders import make_request
@@ -44,6 +45,7 @@ LISTS: dict[str, Callable[[QueryDict, User], tuple[FilterForm, Rows]]] = {
     "/holds/": lambda query, _: (found := HoldFilters(query), found.apply()),
     "/runs/": lambda query, _: (found := FinishedRuns(query), found.apply()),
     "/retention/runs/": lambda query, _: (found := LedgerFilter(query), found.queryset()),
+    "/redactions/": lambda query, _: (found := EndedRedactions(query), found.apply()),
     "/people/": lambda query, _: (found := PeopleFilters(query), found.apply()),
 }
 
@@ -69,6 +71,16 @@ def reader(agent_tables: None) -> Client:
         make_request(subject, by=reader)
         make_hold(session, by=reader)
         Run.objects.create(kind="retention", state="complete", done=number % 2, started_at=moment, ended_at=moment)
+        redaction = Run.objects.create(kind="redaction", state="complete", started_at=moment, ended_at=moment)
+        Redaction.objects.create(
+            record_id=session.pk,
+            reason="mistake",
+            shown_places=number % 2,
+            run=redaction,
+            requested_at=moment,
+            expires_at=moment,
+            ended_at=moment,
+        )
         User.objects.create_user(f"colleague-{number}", date_joined=moment)
     SessionRecord.objects.update(last_activity_at=moment)
     return signed_in(reader)
@@ -160,6 +172,19 @@ def test_a_cursor_of_one_order_is_refused_in_another(reader: Client) -> None:
     assert page_by_key(rows, cursor=cursor, size=3, salt="list").rows
     with pytest.raises(BadCursor):
         page_by_key(SubjectFilter(QueryDict("sort=seen")).queryset(), cursor=cursor, size=3, salt="list")
+
+
+@every_list
+def test_pages_are_newer_and_older_only_in_the_order_of_the_list(reader: Client, address: str) -> None:
+    form, _ = LISTS[address](QueryDict(), User.objects.get(is_superuser=True))
+    assert not form.chosen_order
+    sort, words = next((value, words) for value, words in form.sort_options() if value != form.table.sort)  # type: ignore[union-attr]
+    pager = reader.get(address, {"sort": sort}).text.split('aria-label="Pages"')[1].split("</nav>")[0]
+    assert f"sorted by {words}" in " ".join(pager.split())
+    assert "Previous" in pager
+    assert "Next" in pager
+    assert "Newer" not in pager
+    assert "Older" not in pager
 
 
 def test_a_title_sorts_the_other_way_on_the_second_click(reader: Client) -> None:
