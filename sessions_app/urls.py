@@ -38,6 +38,7 @@ urlpatterns = [
     path("sessions/lock/", locked.lock, name="lock"),
     path("sessions/unlock/", locked.unlock, name="unlock"),
     path("sessions/all-matching/", all_matching.all_matching, name="all-matching"),
+    path("sessions/all-matching/count/", all_matching.matching_count, name="matching-count"),
     path("sessions/<uuid:record_id>/ask/", locked.ask, name="ask"),
     path("sessions/<uuid:record_id>/", timeline.timeline, name="timeline"),
     path("sessions/<uuid:record_id>/live/", timeline.live, name="live"),

@@ -1,11 +1,13 @@
 from django.urls import path
 
-from memories_app.review.views import decisions, queue, rules
+from memories_app.review.views import all_matching, decisions, queue, rules
 
 app_name = "reviews"
 urlpatterns = [
     path("", queue.review_queue, name="list"),
     path("decide/", decisions.decide_about_many, name="decide"),
+    path("matching/", all_matching.all_matching, name="all-matching"),
+    path("matching/count/", all_matching.matching_count, name="matching-count"),
     path("mine/", queue.my_decisions, name="mine"),
     path("rules/", rules.rule_list, name="rules"),
     path("rules/new/", rules.new_rule, name="rule-new"),

@@ -1,8 +1,9 @@
-"""One change of all sessions that a filter matched, as a run: a label, a lock, no subject."""
+"""One change of all sessions that a filter matched, as a run: a label, a subject, a lock."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -12,7 +13,7 @@ from django.db.models import TextChoices
 from memadmin.runs.engine import Lease, NeedsDecision
 from memadmin.runs.models import Run
 from memadmin.runs.services import request_run
-from sessions_app.models import SessionRecord
+from sessions_app.models import SessionRecord, Subject
 from sessions_app.services import sessions
 from sessions_app.services.deletion_guards import DeletionRefused
 from sessions_app.services.subjects import SubjectWasErased
@@ -31,19 +32,30 @@ REFUSED = "refused"
 class SessionAction(TextChoices):
     LABEL = "label", "Add label"
     UNLABEL = "unlabel", "Remove label"
+    ATTACH = "attach", "Attach to subject"
     DETACH = "detach", "Detach from subject"
     LOCK = "lock", "Lock"
+    UNLOCK = "unlock", "Unlock"
 
 
 def permission_of(action: SessionAction) -> str:
-    return "sessions_app.mark_sensitive" if action == SessionAction.LOCK else "sessions_app.attach_session"
+    is_lock = action in (SessionAction.LOCK, SessionAction.UNLOCK)
+    return "sessions_app.mark_sensitive" if is_lock else "sessions_app.attach_session"
 
 
-def begin(session_ids: Sequence[UUID], action: SessionAction, *, by: User, label: str = "") -> Run:
+def begin(
+    session_ids: Sequence[UUID], action: SessionAction, *, by: User, label: str = "", subject: Subject | None = None
+) -> Run:
     """Requests a run that changes these sessions, whatever matches later. The caller checked the permission; the run
     checks it again.
     """
-    parameters = {"action": action.value, "label": label, "sessions": [str(each) for each in session_ids]}
+    parameters = {
+        "action": action.value,
+        "label": label,
+        # Its random id: a key of a subject must not outlive its erasure.
+        "subject": str(subject.pk) if subject else "",
+        "sessions": [str(each) for each in session_ids],
+    }
     return request_run(RUN_KIND, by=by, parameters=parameters, total=len(session_ids), cursor={"position": 0})
 
 
@@ -53,7 +65,7 @@ def work(lease: Lease) -> None:
     by, action = run.requested_by, SessionAction(run.parameters["action"])
     if by is None or not by.is_active or not by.has_perm(permission_of(action)):
         raise NeedsDecision("The account that requested this may no longer change sessions. Cancel this run.")
-    change = change_of(action, by, run.parameters["label"])
+    change = change_of(action, by, run.parameters)
     ids = run.parameters["sessions"]
 
     def step(run: Run, limit: int) -> int:
@@ -70,17 +82,25 @@ def work(lease: Lease) -> None:
     lease.in_chunks(step)
 
 
-def change_of(action: SessionAction, by: User, label: str) -> Callable[[list[SessionRecord]], int]:
-    """The function that a bulk action of the list calls, too."""
+def change_of(action: SessionAction, by: User, parameters: Mapping[str, Any]) -> Callable[[list[SessionRecord]], int]:
+    """The function that a bulk action of the list calls, too. Raises NeedsDecision if the subject is gone."""
+    label = parameters["label"]
     match action:
         case SessionAction.LABEL:
             return lambda records: sessions.label_sessions(records, label, by=by)
         case SessionAction.UNLABEL:
             return lambda records: sessions.unlabel_sessions(records, label, by=by)
+        case SessionAction.ATTACH:
+            subject = Subject.objects.filter(pk=parameters["subject"]).first()
+            if subject is None:
+                raise NeedsDecision("The subject does not exist any more. Cancel this run.")
+            return lambda records: sessions.attach_sessions(records, subject, by=by)
         case SessionAction.DETACH:
             return lambda records: sessions.detach_sessions(records, by=by)
         case SessionAction.LOCK:
             return lambda records: sessions.mark_sensitive(records, by=by)
+        case SessionAction.UNLOCK:
+            return lambda records: sessions.unmark_sensitive(records, by=by)
 
 
 def change_each(records: list[SessionRecord], change: Callable[[list[SessionRecord]], int]) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from sessions_app.models import SessionRecord
 from tests.agents import add_items, attach_main_store
 from tests.browser.conftest import Look
 from tests.browser.looking import assert_accessible, assert_no_sideways_scroll
+from tests.memories.builders import proposed
 from tests.runs.working import work_off
 
 SignIn = Callable[..., User]
@@ -50,10 +51,12 @@ def test_all_that_match_by_keyboard(agent_tables: None, page: Page, look: Look, 
         add_items(f"session-{number}", f"Question {number}")
     sign_in("support")
     page.goto("/sessions/?days=7")
-    offer = page.get_by_role("button", name="Select all that match…")
+    offer = page.get_by_role("button", name=re.compile("Select all"))
     expect(offer).to_be_hidden()
     page.get_by_label("Select all on this page").press("Space")
+    expect(offer).to_have_text(re.compile(r"\s*Select all\s+3\s+that match…\s*"))
     offer.press("Enter")
+    expect(page.get_by_label("Label to add or remove")).to_be_hidden()
     expect(page.get_by_role("heading", name="3 sessions match")).to_be_visible()
     assert_accessible(page)
     page.get_by_label("Add label").press("Space")
@@ -62,3 +65,25 @@ def test_all_that_match_by_keyboard(agent_tables: None, page: Page, look: Look, 
     expect(page.get_by_text("add label for 3 sessions, in progress.")).to_be_visible()
     assert work_off() == 1
     assert SessionRecord.objects.filter(labels=["spring"]).count() == 3
+
+
+def test_all_proposals_by_keyboard(page: Page, look: Look, sign_in: SignIn) -> None:
+    for number in (1, 2, 3):
+        proposed(f"Likes tea number {number}.")
+    sign_in("reviewer")
+    page.goto("/reviews/?as=table")
+    offer = page.get_by_role("button", name=re.compile("Select all"))
+    expect(offer).to_be_hidden()
+    page.get_by_label("All on this page").press("Space")
+    expect(offer).to_have_text(re.compile(r"\s*Select all\s+3\s+that match…\s*"))
+    offer.press("Enter")
+    expect(page.get_by_role("heading", name="3 proposals match")).to_be_visible()
+    assert_accessible(page)
+    expect(page.get_by_text("How long")).to_be_hidden()
+    page.get_by_label("Snooze").press("Space")
+    page.get_by_label("1 day").press("Space")
+    page.get_by_role("button", name="Apply to 3 proposals").press("Enter")
+    expect(page.get_by_text("snooze 3 proposals, in progress.")).to_be_visible()
+    assert work_off() == 1
+    page.reload()
+    expect(page.get_by_text("No proposals are waiting.")).to_be_visible()

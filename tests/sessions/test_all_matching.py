@@ -13,6 +13,8 @@ from memadmin.audit.models import AuditEvent
 from memadmin.runs.models import Run
 from sessions_app.models import SessionRecord
 from sessions_app.services import session_changes
+from sessions_app.services.erasing_subjects import fence_subject
+from tests.accounts.factors import let_proof_age
 from tests.builders import make_session, make_subject
 from tests.people import person, signed_in
 from tests.retention.builders import make_hold
@@ -92,6 +94,57 @@ def test_wrong_filters_and_too_many_sessions_change_nothing(desk: Client, monkey
     monkeypatch.setattr("sessions_app.views.all_matching.MOST_SESSIONS", 2)
     assert desk.post(ADDRESS, given | {"query": ""}).status_code == 302
     assert not Run.objects.exists()
+
+
+def test_all_are_attached_to_a_known_subject_and_unlocked(desk: Client) -> None:
+    make_sessions(3, is_sensitive=True)
+    subject = make_subject("customer_1")
+    given = {"query": "", "counted": "3", "action": "attach", "kind": "user", "key": "customer_1"}
+    assert desk.post(ADDRESS, given).status_code == 302
+    work_off()
+    assert SessionRecord.objects.filter(subject=subject).count() == 3
+    assert "customer_1" not in str(Run.objects.get().parameters)
+    assert desk.post(ADDRESS, {"query": "", "counted": "3", "action": "unlock"}).status_code == 302
+    work_off()
+    assert not SessionRecord.objects.filter(is_sensitive=True).exists()
+    assert AuditEvent.objects.filter(type="session.unlocked", actor_kind="person").exists()
+
+
+def test_an_unknown_subject_is_not_created_for_many(desk: Client) -> None:
+    make_sessions(3)
+    given = {"query": "", "counted": "3", "action": "attach", "kind": "user"}
+    for key, sentence in (("custmer_1", "There is no subject with this ID."), ("", "Enter an ID.")):
+        page = desk.post(ADDRESS, given | {"key": key})
+        assert (page.status_code, sentence in page.text, f'value="{key}"' in page.text) == (422, True, True)
+    assert not Run.objects.exists()
+
+
+def test_a_subject_that_was_erased_meanwhile_gets_no_session(desk: Client) -> None:
+    make_sessions(2)
+    subject = make_subject("customer_1")
+    desk.post(ADDRESS, {"query": "", "counted": "2", "action": "attach", "kind": "user", "key": "customer_1"})
+    fence_subject(subject)
+    work_off()
+    assert Run.objects.get().exceptions == [["refused", "", 2]]
+    assert not SessionRecord.objects.filter(subject=subject).exists()
+
+
+def test_unlocking_asks_for_a_recent_sign_in(desk: Client, keeper: User) -> None:
+    make_sessions(1, is_sensitive=True)
+    long_ago = signed_in(keeper)
+    let_proof_age(long_ago)
+    answer = long_ago.post(ADDRESS, {"query": "", "counted": "1", "action": "unlock"})
+    assert "unlock sessions" in answer.text
+    assert not Run.objects.exists()
+
+
+def test_the_number_for_the_button_is_that_of_the_filters(desk: Client) -> None:
+    make_sessions(3, agent="Refunds")
+    make_sessions(2, agent="Bookings")
+    count = reverse("sessions:matching-count")
+    assert desk.get(f"{count}?agent=Refunds").text == "3"
+    assert desk.get(count).text == "5"
+    assert desk.get(f"{count}?days=gone").status_code == 204
 
 
 def test_locking_takes_its_own_permission(db: None) -> None:

@@ -1,0 +1,25 @@
+"""Kinds of runs that work on memories."""
+
+from __future__ import annotations
+
+from memadmin.runs.engine import Lease
+from memadmin.runs.kinds import RunKind, register
+from memadmin.runs.models import Run
+from memories_app.review import queue_changes
+
+
+@register
+class QueueChangesKind(RunKind):
+    name = queue_changes.RUN_KIND
+    title = "Decision about proposals"
+    unit = "proposals"
+    counters = {  # noqa: RUF012
+        "changed": "Proposals decided about",
+        "unchanged": "Proposals left: decided or claimed by others, your own, or gone",
+    }
+
+    def work(self, lease: Lease) -> None:
+        queue_changes.work(lease)
+
+    def describe(self, run: Run) -> str:
+        return queue_changes.QueueAction(run.parameters["action"]).label

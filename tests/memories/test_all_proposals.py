@@ -1,0 +1,127 @@
+"""Decisions about all proposals that match: the number first, again at confirmation, then a run with the checks."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from memadmin.audit.models import AuditEvent
+from memadmin.runs.models import Run
+from memories_app.models import Memory, Review
+from tests.memories.builders import proposed
+from tests.people import person, signed_in
+from tests.runs.working import work_off
+
+ADDRESS = reverse("reviews:all-matching")
+
+
+@pytest.fixture
+def reviewer(db: None) -> User:
+    return person("reviewer")
+
+
+@pytest.fixture
+def desk(reviewer: User) -> Client:
+    return signed_in(reviewer)
+
+
+def propose(count: int, kind: str = "fact") -> list[Memory]:
+    return [proposed(f"Likes {kind} number {number}.", kind=kind) for number in range(count)]
+
+
+def test_the_number_comes_first_and_nothing_is_decided_yet(desk: Client) -> None:
+    propose(3)
+    propose(2, "preference")
+    page = desk.post(ADDRESS, {"query": "kind=fact"})
+    assert "3 proposals match" in page.text
+    assert "Apply to 3 proposals" in page.text
+    assert not Run.objects.exists()
+
+
+def test_the_number_is_beside_the_action_before_it_is_chosen(desk: Client) -> None:
+    propose(3)
+    propose(2, "preference")
+    count = reverse("reviews:matching-count")
+    assert f'hx-get="{count}?kind=fact"' in desk.get("/reviews/?as=table&kind=fact").text
+    assert desk.get(f"{count}?kind=fact").text == "3"
+    assert desk.get(f"{count}?kind=gone").status_code == 204
+
+
+def test_all_are_rejected_with_a_reason_in_the_name_of_the_person(desk: Client, reviewer: User) -> None:
+    propose(120)
+    others = propose(1, "preference")
+    given = {"query": "kind=fact", "counted": "120", "action": "reject", "reason": "wrong"}
+    assert desk.post(ADDRESS, given).status_code == 302
+    late = propose(1)
+    assert work_off() == 1
+    assert Memory.objects.filter(status="rejected").count() == 120
+    assert set(Memory.objects.awaiting_review()) == {*others, *late}
+    assert Run.objects.get().counters == {"changed": 120, "unchanged": 0}
+    assert Review.objects.filter(reviewer=reviewer, decision="reject", reason_code="wrong").count() == 120
+    assert AuditEvent.objects.filter(type="memory.rejected", actor_kind="person").count() == 120
+
+
+def test_all_are_snoozed(desk: Client) -> None:
+    propose(3)
+    desk.post(ADDRESS, {"query": "", "counted": "3", "action": "snooze", "length": "day"})
+    work_off()
+    assert not Memory.objects.awaiting_review().not_snoozed().exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"action": "reject"}, "Choose a reason."),
+        ({"action": "snooze"}, "Choose a snooze time."),
+        ({}, "Choose an action."),
+        ({"action": "approve"}, "No action."),
+    ],
+)
+def test_refusals_are_sentences_and_nothing_is_approved_unread(
+    desk: Client, given: dict[str, str], sentence: str
+) -> None:
+    propose(1)
+    page = desk.post(ADDRESS, {"query": "", "counted": "1"} | given)
+    assert (page.status_code, sentence in page.text) == (422, True)
+    assert not Run.objects.exists()
+
+
+def test_another_number_asks_again_with_both(desk: Client) -> None:
+    propose(3)
+    page = desk.post(ADDRESS, {"query": "", "counted": "2", "action": "snooze", "length": "day"})
+    assert page.status_code == 409
+    assert "2 matched when you looked, 3 match now. Nothing was changed; confirm again." in page.text
+    assert not Run.objects.exists()
+
+
+def test_claimed_own_and_decided_proposals_stay(desk: Client, reviewer: User) -> None:
+    free, claimed, own, decided = propose(4)
+    Memory.objects.filter(pk=own.pk).update(proposed_by=reviewer)
+    desk.post(ADDRESS, {"query": "", "counted": "4", "action": "reject", "reason": "wrong"})
+    other = signed_in(person("reviewer", "support"))
+    assert other.get(reverse("reviews:review", args=[claimed.pk])).status_code == 200
+    Memory.objects.filter(pk=decided.pk).update(status="lapsed")
+    work_off()
+    assert Run.objects.get().counters == {"changed": 1, "unchanged": 3}
+    assert list(Memory.objects.filter(status="rejected")) == [free]
+
+
+def test_samples_of_rules_and_too_many_change_nothing(desk: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    propose(3)
+    given = {"counted": "3", "action": "snooze", "length": "day"}
+    for query in ("show=sampled", "kind=gone"):
+        assert desk.post(ADDRESS, given | {"query": query}).status_code == 302
+    monkeypatch.setattr("memories_app.review.views.all_matching.MOST_PROPOSALS", 2)
+    assert desk.post(ADDRESS, given | {"query": ""}).status_code == 302
+    assert not Run.objects.exists()
+
+
+def test_a_run_of_somebody_without_the_right_stops(desk: Client, reviewer: User) -> None:
+    propose(1)
+    desk.post(ADDRESS, {"query": "", "counted": "1", "action": "snooze", "length": "day"})
+    reviewer.groups.clear()
+    work_off()
+    assert Run.objects.get().state == "stopped"
+    assert Memory.objects.awaiting_review().not_snoozed().count() == 1
