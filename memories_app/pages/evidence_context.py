@@ -23,8 +23,8 @@ from sessions_app.timeline import build_timeline
 from sessions_app.timeline.blocks import TextBlock
 from sessions_app.timeline.events import Event, Message
 
-ITEMS_AROUND = 24
-"""Items that are read to find the messages before and after a quote, among calls of tools."""
+ITEMS_AROUND = 60
+"""Items that are read to find the messages before and after a quote: an agent may call a dozen tools in between."""
 
 SHORT_CHARACTERS = 240
 """Length up to which a message is shown unfolded."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -68,6 +69,12 @@ class ShownQuote:
     record: SessionRecord | None
     missing: str = ""
     surroundings: Surroundings | None = None
+
+    @property
+    def said_at(self) -> datetime | None:
+        """When it was said; of a quote that an agent proposed, the time that the store has."""
+        quoted = self.surroundings.quoted if self.surroundings else None
+        return self.evidence.said_at or (quoted.at if quoted else None)
 
 
 def shown_memories(memories: Iterable[Memory]) -> list[ShownMemory]:

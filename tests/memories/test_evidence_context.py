@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -70,6 +71,8 @@ def test_the_messages_before_and_after_stand_around_the_marked_words(record: Ses
     assert "My flight was cancelled." not in shown
     assert "find_fare" not in shown
     assert "T-90417" in shown
+    # Agents state no time; the store has it.
+    assert re.search(r'<time datetime="\d{4}-', shown.partition('class="quote hit"')[2])
     event = AuditEvent.objects.get(type=audit_events.EVIDENCE_READ.name)
     assert (event.object_ref, event.subject_ref, event.counters) == (record.pk, record.subject_id, {"messages": 3})
 
