@@ -69,12 +69,12 @@ def matching_count(request: OperatorRequest) -> HttpResponse:
     return HttpResponse(capped(count_up_to(filters.queryset(), MOST_SESSIONS), MOST_SESSIONS))
 
 
-@operator_page("sessions_app.read_content", "sessions_app.attach_session", methods="POST")
+@operator_page("sessions_app.read_content", "sessions_app.attach_session", methods="GET, POST")
 def all_matching(request: OperatorRequest) -> HttpResponse:
-    """States how many sessions match and offers the actions; after confirmation begins a run on the sessions that match
+    """States how many sessions match and offers the actions; the form begins a run on the sessions that match
     at that moment. Asks again with both numbers if they differ.
     """
-    query = request.POST.get("query", "")
+    query = request.POST.get("query", "") if request.method == "POST" else request.GET.urlencode()
     filters = SessionFilter(QueryDict(query))
     address = f"{reverse('sessions:list')}?{query or 'view=all'}"
     if filters.problems or filters.searched:
@@ -95,7 +95,7 @@ def all_matching(request: OperatorRequest) -> HttpResponse:
             (action.value, action.label) for action in SessionAction if request.user.has_perm(permission_of(action))
         ],
     }
-    if "counted" not in request.POST:
+    if request.method != "POST":
         return render(request, "sessions/all_matching.html", context)
     form = AllMatchingForm(request.POST)
     given = {name: request.POST.get(name, "") for name in ("action", "label", "kind", "key")}

@@ -34,7 +34,7 @@ def propose(count: int, kind: str = "fact") -> list[Memory]:
 def test_the_number_comes_first_and_nothing_is_decided_yet(desk: Client) -> None:
     propose(3)
     propose(2, "preference")
-    page = desk.post(ADDRESS, {"query": "kind=fact"})
+    page = desk.get(f"{ADDRESS}?kind=fact")
     assert "3 proposals match" in page.text
     assert "Apply to 3 proposals" in page.text
     assert not Run.objects.exists()

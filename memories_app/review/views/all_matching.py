@@ -10,7 +10,6 @@ from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
-from django_htmx.http import push_url
 
 from memadmin.counting import capped, count_up_to
 from memadmin.web.filters import sentences
@@ -59,12 +58,12 @@ def matching_count(request: OperatorRequest) -> HttpResponse:
     return HttpResponse(capped(count_up_to(filters.queryset(), MOST_PROPOSALS), MOST_PROPOSALS))
 
 
-@operator_page(REVIEW, methods="POST")
+@operator_page(REVIEW, methods="GET, POST")
 def all_matching(request: OperatorRequest) -> HttpResponse:
-    """States how many proposals match; after confirmation begins a run on those that match at that moment. Asks again
+    """States how many proposals match; the form begins a run on those that match at that moment. Asks again
     with both numbers if they differ.
     """
-    query = request.POST.get("query", "")
+    query = request.POST.get("query", "") if request.method == "POST" else request.GET.urlencode()
     filters = QueueFilter(QueryDict(query), request.user)
     address = f"{reverse('reviews:list')}?as=table&{query}"
     if filters.problems or filters.active.get("show") == SAMPLED:
@@ -84,25 +83,20 @@ def all_matching(request: OperatorRequest) -> HttpResponse:
         "reasons": RejectReason.choices,
         "lengths": [(name, f"1 {name}") for name in SNOOZES],
     }
-    if "counted" not in request.POST:
-        return page(request, context)
+    if request.method != "POST":
+        return render(request, "memories/all_matching.html", context)
     form = AllProposalsForm(request.POST)
     given = {name: request.POST.get(name, "") for name in ("action", "reason", "length")}
     if not form.is_valid():
         context |= given | {"problems": sentences(form)}
-        return page(request, context, status=422)
+        return render(request, "memories/all_matching.html", context, status=422)
     action, counted = QueueAction(form.cleaned_data["action"]), form.cleaned_data["counted"]
     if counted != len(ids):
         changed = f"{counted:,} matched when you looked, {len(ids):,} match now. Nothing was changed; confirm again."
-        return page(request, context | given | {"problems": [changed]}, status=409)
+        return render(request, "memories/all_matching.html", context | given | {"problems": [changed]}, status=409)
     run = queue_changes.begin(ids, action, by=request.user, said=form.said)
     messages.success(request, f"{run}: {action.label.lower()} {counted:,} proposal{pluralize(counted)}, in progress.")
     return redirect(run if request.user.has_perm("runs.view_run") else address)
-
-
-def page(request: OperatorRequest, context: dict[str, object], status: int = 200) -> HttpResponse:
-    # The queue loads its pages by script; this one cannot be loaded again by its address.
-    return push_url(render(request, "memories/all_matching.html", context, status=status), url=False)
 
 
 def matching_ids(filters: QueueFilter) -> list[UUID]:
