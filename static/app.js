@@ -59,7 +59,8 @@ document.addEventListener("keydown", (event) => {
   );
   if (!control) return;
   event.preventDefault();
-  if (control.matches("input")) control.focus();
+  // Selected, so that the next search replaces the one that Back left in the field.
+  if (control.matches("input")) control.select();
   else control.click();
 });
 

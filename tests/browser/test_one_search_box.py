@@ -53,3 +53,15 @@ def test_an_auditor_finds_events_and_an_administrator_an_account(
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="People")).to_be_visible()
     expect(page.locator("[data-row]").first).to_contain_text("administrator")
+
+
+def test_the_key_of_the_search_box_replaces_the_last_search(
+    transactional_db: None, page: Page, sign_in: SignIn
+) -> None:
+    sign_in("support")
+    page.goto("/")
+    page.get_by_role("searchbox").fill("90460")
+    page.locator("main").focus()
+    page.keyboard.press("/")
+    page.keyboard.type("cust_1")
+    expect(page.get_by_role("searchbox")).to_have_value("cust_1")
