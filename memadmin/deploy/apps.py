@@ -4,3 +4,6 @@ from django.apps import AppConfig
 class DeployConfig(AppConfig):
     name = "memadmin.deploy"
     label = "deploy"
+
+    def ready(self) -> None:
+        from memadmin.deploy.system import home_parts  # noqa: F401  # registers it

@@ -21,6 +21,7 @@ from memadmin.deploy.system import components, last_check
 from memadmin.deploy.system.components import SystemPart
 from tests.agents import run_sql
 from tests.builders import make_store
+from tests.people import person, signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -50,6 +51,21 @@ def part(key: str) -> SystemPart:
 
 def words(part: SystemPart) -> dict[str, str]:
     return {fact.name: fact.words for fact in part.facts}
+
+
+def test_errors_wait_for_administrators_on_their_home_page(administrator: Client, quick: list[CheckFinding]) -> None:
+    home, title = reverse("sessions:overview"), "1 error in the checks of the deployment"
+    assert title not in administrator.get(home).text
+    administrator.post(CHECK)
+    page = administrator.get(home).text
+    assert title in page
+    assert "No worker is running" in page
+    assert "checked just now" in page
+    assert title not in signed_in(person("compliance")).get(home).text
+    # Warnings are risks that may be accepted.
+    quick[:] = [finding for finding in quick if finding.level == "warning"]
+    administrator.post(CHECK)
+    assert title not in administrator.get(home).text
 
 
 def test_the_page_asks_for_the_checks_and_shows_them_with_their_age(
