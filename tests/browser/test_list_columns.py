@@ -76,6 +76,10 @@ def test_all_proposals_by_keyboard(page: Page, look: Look, sign_in: SignIn) -> N
     expect(offer).to_be_hidden()
     page.get_by_label("All on this page").press("Space")
     expect(offer).to_have_text(re.compile(r"\s*Select all\s+3\s+that match…\s*"))
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert_no_sideways_scroll(page)
+    cut = "buttons => buttons.filter(each => each.scrollWidth > each.clientWidth).map(each => each.textContent)"
+    assert page.locator(".bulk > .btn").evaluate_all(cut) == []
     offer.press("Enter")
     expect(page.get_by_role("heading", name="3 proposals match")).to_be_visible()
     assert_accessible(page)
