@@ -193,6 +193,12 @@ class TestChangesTakeEffectAtOnce:
 
 
 class TestOwnList:
+    def test_programs_have_the_names_that_people_know(self, clerk: User) -> None:
+        chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36"
+        page = signed_in_by_password(clerk, user_agent=chrome).get(ACCOUNT).text
+        assert "Chrome on Linux" in page
+        assert "Mozilla" not in page
+
     def test_shows_where_one_is_signed_in(self, clerk: User) -> None:
         here = signed_in_by_password(clerk, user_agent="Here <1>")
         signed_in_by_password(clerk, user_agent="There 2")
