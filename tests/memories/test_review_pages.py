@@ -246,7 +246,8 @@ class TestDeciding:
         assert first.status == Memory.Status.PROPOSED
 
     def test_what_was_on_screen_only_for_a_moment_is_not_decided(self, desk: Client, settings: Any) -> None:
-        settings.REVIEW_AFTER = timedelta(milliseconds=700)
+        # Longer than the page takes on any machine.
+        settings.REVIEW_AFTER = timedelta(minutes=1)
         memory = waiting()
         desk.get(page_of(memory))
         for verb, said in (("approve", {}), ("reject", {"reason": "wrong"}), ("snooze", {"length": "day"})):
@@ -255,8 +256,8 @@ class TestDeciding:
             assert "on screen only for a moment" in answer.text
         memory.refresh_from_db()
         assert memory.is_awaiting
-        # As if it was opened a second ago.
-        Memory.objects.filter(pk=memory.pk).update(claimed_until=F("claimed_until") - timedelta(seconds=1))
+        # As if it was opened a minute ago.
+        Memory.objects.filter(pk=memory.pk).update(claimed_until=F("claimed_until") - timedelta(minutes=1))
         assert desk.post(page_of(memory, "approve"), read(memory)).status_code == 302
 
     def test_a_held_key_decides_about_one(self, desk: Client, settings: Any) -> None:
