@@ -41,6 +41,8 @@ def chosen(read: Mapping[UUID, str], *, by: User, verb: str) -> list[TickedPropo
     Three queries, and one for each person who proposed some of them and for each that no longer waits.
     """
     found = Memory.objects.filter(pk__in=list(read)[:AT_ONCE]).select_related("claimed_by", "proposed_by")
+    # Also called by the worker, which may not read password hashes.
+    found = found.defer("claimed_by__password", "proposed_by__password")
     memories = list(found.annotate(moment=Now()).order_by("awaiting_since", "pk"))
     mine = addresses_of(by)
     people = {memory.proposed_by for memory in memories if memory.proposed_by}

@@ -102,6 +102,8 @@ def release_others(*, by: User, but: Memory) -> None:
 def locked_rows(*keys: UUID | None) -> dict[UUID | None, Memory]:
     """Memories by their keys, locked in a fixed order; each with the database's time: see moment_of."""
     rows = Memory.objects.select_for_update(of=("self",), no_key=True).annotate(moment=Now())
+    # The worker, which decides for a person, may not read password hashes.
+    rows = rows.select_related("claimed_by", "proposed_by").defer("claimed_by__password", "proposed_by__password")
     return {row.pk: row for row in rows.filter(pk__in=[key for key in keys if key]).order_by("pk")}
 
 
@@ -119,7 +121,7 @@ def is_claimed_by_other(memory: Memory, user: User, moment: datetime) -> bool:
 
 def last_review(memory: Memory) -> Review | None:
     """The latest decision."""
-    valid = memory.reviews.filter(undone_at=None).select_related("reviewer", "rule")
+    valid = memory.reviews.filter(undone_at=None).select_related("reviewer", "rule").defer("reviewer__password")
     return valid.order_by("-decided_at", "-pk").first()
 
 

@@ -42,7 +42,7 @@ def begin(memory_ids: Sequence[UUID], action: QueueAction, *, by: User, said: st
 
 def work(lease: Lease) -> None:
     """Raises what the lease raises, and NeedsDecision if the person may no longer decide."""
-    parameters, by = lease.run.parameters, lease.run.requested_by
+    parameters, by = lease.run.parameters, lease.run.requester()
     if by is None or not by.is_active or not by.has_perm(REVIEW):
         raise NeedsDecision("The account that requested this may no longer review proposals. Cancel this run.")
     ids, action = parameters["memories"], QueueAction(parameters["action"])

@@ -62,7 +62,7 @@ def begin(
 def work(lease: Lease) -> None:
     """Raises what the lease raises, and NeedsDecision if the person may no longer do this."""
     run = lease.run
-    by, action = run.requested_by, SessionAction(run.parameters["action"])
+    by, action = run.requester(), SessionAction(run.parameters["action"])
     if by is None or not by.is_active or not by.has_perm(permission_of(action)):
         raise NeedsDecision("The account that requested this may no longer change sessions. Cancel this run.")
     change = change_of(action, by, run.parameters)

@@ -33,21 +33,28 @@ from memadmin.audit.transparency import verification, verifier
 from memadmin.audit.transparency.sequencer import Sequencer
 from memadmin.deploy.roles import Roles
 from memadmin.runs.engine import carry_on
+from memadmin.runs.models import Run
+from memories_app.models import Memory
+from memories_app.review import queue_changes
+from memories_app.review.claiming import claim
+from memories_app.review.queue_changes import QueueAction
 from sessions_app import registry
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import AgentMessage, SessionRecord, SubjectKind
 from sessions_app.redaction import services
 from sessions_app.redaction.services import RedactionRequest
-from sessions_app.services import patterns, sessions, subjects
+from sessions_app.services import patterns, session_changes, sessions, subjects
 from sessions_app.services.attaching import attach_store, detach_store
 from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.raw_edits import state_of
+from sessions_app.services.session_changes import SessionAction
 from sessions_app.services.store_config import declare_store
 from tests.accounts.matrix import MATRIX, RAW_EDITOR, SUPERUSER
 from tests.accounts.test_matrix import World, address_of, browser_of, make_world, somebody
 from tests.agents import add_items, attach_main_store, in_sdk, make_agent_tables, run_sql, user, value_of
 from tests.builders import make_subject
 from tests.deploy.connecting import bring_into_force, connected_as, logged_in_as
+from tests.memories.builders import proposed
 from tests.people import person, signed_in
 from tests.runs.working import report_of, work_off
 from tests.sessions.admin.test_raw_edits import fields_of
@@ -287,6 +294,37 @@ def test_what_the_web_server_asks_to_be_redacted_the_worker_redacts(in_force: Ro
     assert (report_of(asked)["items"], report_of(asked)["reasons"], asked.text) == (1, [], "")
     assert "sk-live" not in str(value_of("SELECT message_data FROM agent_messages"))
     assert label_of(AuditEvent.objects.get(type="session.redacted").actor_ref) == "compliance"
+
+
+@transactional
+def test_what_people_choose_for_all_that_match_the_worker_does(in_force: Roles) -> None:
+    attach_main_store(agent_roles=[in_force["agents"]])
+    add_items("chat-1", "Hello")
+    subject, keeper, other = make_subject("customer_1"), person("compliance"), person("reviewer")
+    plain, theirs, claimed = (proposed(f"Likes tea number {number}.") for number in range(3))
+    Memory.objects.filter(pk=theirs.pk).update(proposed_by=other)
+    claim(claimed, by=other)
+    bring_into_force(in_force)
+    record = SessionRecord.objects.get()
+    actions = [action for action in SessionAction if action != SessionAction.UNLABEL]
+    for action in [*actions, SessionAction.UNLABEL]:
+        with logged_in_as(in_force["web"]):
+            session_changes.begin([record.pk], action, by=keeper, label="spring", subject=subject)
+        with logged_in_as(in_force["worker"]):
+            assert work_off() == 1, action
+    record.refresh_from_db()
+    assert (record.labels, record.is_sensitive, record.subject_id) == ([], False, None)
+    memories = [plain.pk, theirs.pk, claimed.pk]
+    for verb, said in ((QueueAction.SNOOZE, "day"), (QueueAction.REJECT, "wrong")):
+        with logged_in_as(in_force["web"]):
+            queue_changes.begin(memories, verb, by=keeper, said=said)
+        with logged_in_as(in_force["worker"]):
+            assert work_off() == 1, verb
+    assert [run.counters for run in Run.objects.filter(kind="queue_changes").order_by("number")] == [
+        {"changed": 2, "unchanged": 1},
+        {"changed": 2, "unchanged": 1},
+    ]
+    assert label_of(AuditEvent.objects.filter(type="memory.rejected")[0].actor_ref) == "compliance"
 
 
 @transactional

@@ -46,7 +46,7 @@ def work(lease: Lease) -> None:
         "held": sum(counted[2] for counted in cursor["places"].values()),
     }
     with lease.chunk() as run:
-        audit.record(audit_events.BATCH_PREVIEWED, by=run.requested_by, target=batch, counters=totals)
+        audit.record(audit_events.BATCH_PREVIEWED, by=run.requester(), target=batch, counters=totals)
         RequestBatch.objects.filter(pk=batch.pk, preview_run=run).update(preview=preview, previewed_at=Now())
 
 
