@@ -6,6 +6,7 @@ import pytest
 
 from memadmin.audit.transparency.sequencer import Sequencer
 from memadmin.deploy.roles import Roles
+from memadmin.erasure.batches import services
 from memadmin.erasure.models import SubjectRequest
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
@@ -50,6 +51,20 @@ def test_the_web_server_approves_and_the_worker_erases(agent_tables: None, in_fo
     assert not Memory.objects.exists()
     assert request.receipt
     assert request.scans[0]["found"] == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_worker_counts_a_batch(agent_tables: None, in_force: Roles) -> None:
+    officer = person("compliance")
+    make_subjects(["ada", "bob"])
+    bring_into_force(in_force)
+    with logged_in_as(in_force["web"]):
+        batch = services.upload(csv_of("ada", "bob"), name="list.csv", ground="consent", note="", by=officer)
+    assert batch.preview_run
+    with logged_in_as(in_force["worker"]):
+        assert carry_on(batch.preview_run).state == Run.State.COMPLETE
+    batch.refresh_from_db()
+    assert batch.previewed_at
 
 
 @pytest.mark.django_db(transaction=True)
