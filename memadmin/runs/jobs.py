@@ -5,7 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 
 from django.db import transaction
+from django.db.models import QuerySet
 from procrastinate.contrib.django import app
+from procrastinate.contrib.django.models import ProcrastinateJob
 from procrastinate.exceptions import AlreadyEnqueued
 
 from memadmin.runs import engine
@@ -14,6 +16,9 @@ from memadmin.web.periodic import is_stale
 
 LOW_PRIORITY = -10
 """Periodic jobs come first: a run takes a worker for ten seconds."""
+
+MOST_QUEUED = 50
+"""Jobs of runs that `wake_runs` lets wait: a batch has thousands of runs, and a person's request is queued behind."""
 
 
 @app.task(priority=LOW_PRIORITY)
@@ -30,10 +35,22 @@ def work_on_run(run_id: int) -> None:
 @app.periodic(cron="* * * * * */5")
 @app.task(queueing_lock="wake_runs")
 def wake_runs(timestamp: int) -> None:
-    """Queues every run that is due and has no worker: after a crash, a lost job or a wait."""
-    if not is_stale(timestamp):
-        for run_id in Run.objects.workable().values_list("pk", flat=True):
-            defer_work(run_id)
+    """Queues runs that are due and have no worker: after a crash, a lost job or a wait."""
+    if is_stale(timestamp):
+        return
+    queued = jobs_that_wait()
+    # One at least: MOST_QUEUED long runs that queue themselves after each slice must not keep the others out.
+    count = max(1, MOST_QUEUED - queued.count())
+    for run_id in Run.objects.workable().without_job(queued).oldest_due_first().values_list("pk", flat=True)[:count]:
+        defer_work(run_id)
+
+
+def jobs_that_wait() -> QuerySet[ProcrastinateJob]:
+    """Jobs of runs that no worker has begun.
+
+    One that was begun counts not: its worker may be dead or hang, and the run's lease tells whether it responds.
+    """
+    return ProcrastinateJob.objects.filter(task_name=work_on_run.name, status="todo")
 
 
 def defer_work(run_id: int) -> None:

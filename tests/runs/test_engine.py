@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import IntegrityError, OperationalError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils.timezone import now
 from procrastinate.contrib.django.models import ProcrastinateJob
 
@@ -15,6 +16,7 @@ from memadmin.runs import engine, jobs, services
 from memadmin.runs.engine import NeedsDecision, Wait, carry_on, take
 from memadmin.runs.models import Run
 from tests.people import person
+from tests.runs import moving
 from tests.runs.conftest import ROWS, let_the_lease_expire
 from tests.runs.moving import count_done
 
@@ -262,3 +264,79 @@ def test_a_slice_queues_the_next_one(run: Run, monkeypatch: pytest.MonkeyPatch) 
     jobs.work_on_run(run_id=run.pk)
     assert queued() == [run.pk]
     jobs.work_on_run(run_id=run.pk + 1_000_000)
+
+
+# --- many runs --------------------------------------------------------------------------------------------------------
+
+
+def waiting_runs(count: int) -> list[Run]:
+    """Runs that are due, without jobs."""
+    return Run.objects.bulk_create(Run(kind="test_moving") for _ in range(count))
+
+
+def tick() -> None:
+    jobs.wake_runs(int(now().timestamp()))
+
+
+def work_off_the_queue() -> list[int]:
+    """Does the queued jobs as a worker would, and returns the runs in the order of their jobs."""
+    done = queued()
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM procrastinate_jobs WHERE status = 'todo'")
+    for run_id in done:
+        jobs.work_on_run(run_id=run_id)
+    return done
+
+
+def test_the_cost_of_waking_does_not_grow_with_the_runs(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def statements(count: int) -> int:
+        waiting_runs(count)
+        with CaptureQueriesContext(connection) as captured:
+            tick()
+        return len(captured)
+
+    monkeypatch.setattr(jobs, "MOST_QUEUED", 20)
+    few = statements(30)
+    assert len(queued()) == 20
+    work_off_the_queue()
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM procrastinate_jobs")
+    assert statements(2_000) == few
+    assert len(queued()) == 20
+
+
+def test_what_is_queued_is_not_tried_again(db: None) -> None:
+    """Each refused job was three statements, every five seconds, for each run of a batch."""
+    runs = waiting_runs(3)
+    tick()
+    with CaptureQueriesContext(connection) as captured:
+        tick()
+    assert [query["sql"] for query in captured if "defer_job" in query["sql"]] == []
+    assert sorted(queued()) == [run.pk for run in runs]
+
+
+def test_every_run_gets_its_turn_while_others_wait_again_and_again(
+    run: Run, at: At, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five times as many are due as are queued, and each that had its turn is due again at once."""
+    monkeypatch.setattr(jobs, "MOST_QUEUED", 4)
+    monkeypatch.setattr(moving, "come_to", lambda place: failing(Wait("Not yet.", retry_after=timedelta(0)))())
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM procrastinate_jobs")
+    everyone = {run.pk, *(each.pk for each in waiting_runs(19))}
+    had_their_turn: set[int] = set()
+    for _ in range(5):
+        tick()
+        had_their_turn.update(work_off_the_queue())
+    assert had_their_turn == everyone
+
+
+def test_runs_that_queue_themselves_keep_no_other_out(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "MOST_QUEUED", 3)
+    monkeypatch.setattr(engine, "SLICE_SECONDS", 0)
+    for _ in range(2):
+        services.request_run("test_moving")
+    late = waiting_runs(1)[0]
+    assert len(queued()) == 3
+    tick()
+    assert queued()[-1] == late.pk
