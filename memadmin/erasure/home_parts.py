@@ -63,20 +63,23 @@ def requests_to_approve(user: User) -> HomeParts:
 
 @on_home("Due dates of requests", HANDLE)
 def requests_due(user: User) -> HomeParts:
-    """Requests that are overdue or due soon, and runs that stand still. Three queries at most."""
+    """Requests and batches that are overdue or due soon, and runs that stand still. Four queries at most."""
     today = now().date()
-    soon = SubjectRequest.objects.open().filter(due_on__lte=today + SOON)
+    # Cases of a batch are due with it.
+    cases = SubjectRequest.objects.open().exclude(channel=SubjectRequest.Channel.FILE)
+    batches = RequestBatch.objects.filter(closed_at__isnull=True).order_by("due_on", "number")
     entries = [
         Waiting(
-            f"{case} is {'overdue' if case.due_on < today else f'due on {day(case.due_on)}'}",
-            case.get_absolute_url(),
+            f"{about} is {'overdue' if about.due_on < today else f'due on {day(about.due_on)}'}",
+            about.get_absolute_url(),
             "View request",
             "file-text-shield",
-            facts=f"{case.get_kind_display().capitalize()}, {case.get_state_display()}.",
-            age=due(case.due_on),
-            colour="red" if case.due_on < today else "yellow",
+            facts=f"{kind_of(about)}, {about.get_state_display()}.",
+            age=due(about.due_on),
+            colour="red" if about.due_on < today else "yellow",
         )
-        for case in soon[:MOST_SHOWN]
+        for waiting in (cases, batches)
+        for about in waiting.filter(due_on__lte=today + SOON)[:MOST_SHOWN]
     ]
     stopped = parked().select_related("subject_request", "request_batch", "previewed_batch")
     for run in stopped[:MOST_SHOWN]:
@@ -93,6 +96,10 @@ def requests_due(user: User) -> HomeParts:
             )
         )
     return HomeParts(waiting=entries)
+
+
+def kind_of(about: SubjectRequest | RequestBatch) -> str:
+    return about.get_kind_display().capitalize() if isinstance(about, SubjectRequest) else "Batch"
 
 
 RUN_OWNERS = ("subject_request", "request_batch", "previewed_batch")

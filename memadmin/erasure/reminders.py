@@ -13,6 +13,7 @@ from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.erasure import audit_events
+from memadmin.erasure.batches import audit_events as batch_events
 from memadmin.erasure.deadlines import reminder_due
 from memadmin.erasure.mails import mail_handlers
 from memadmin.erasure.models import RequestBatch, RequestNote, SubjectRequest
@@ -34,9 +35,17 @@ class NotSent(Exception):
 
 
 def send_reminders(today: date) -> int:
-    """Sends the reminders that are due and returns how many; what a mail server refuses is sent later."""
-    numbers = SubjectRequest.objects.open().values_list("pk", flat=True)
-    return sum(sent(send_reminder, number, today) for number in numbers)
+    """Sends the reminders that are due and returns how many; what a mail server refuses is sent later.
+
+    Of a batch one is sent, and none of its cases: there can be thousands, which are due with it.
+    """
+    cases = SubjectRequest.objects.open().exclude(channel=SubjectRequest.Channel.FILE)
+    batches = RequestBatch.objects.filter(closed_at__isnull=True)
+    return sum(
+        sent(send_reminder, number, waiting, today)
+        for waiting in (cases, batches)
+        for number in waiting.values_list("pk", flat=True)
+    )
 
 
 def sent(send: Callable[..., bool], number: int, *given: object) -> bool:
@@ -51,24 +60,30 @@ def sent(send: Callable[..., bool], number: int, *given: object) -> bool:
 
 
 @transaction.atomic
-def send_reminder(number: int, today: date) -> bool:
-    request = SubjectRequest.objects.select_for_update(skip_locked=True).open().filter(pk=number).first()
-    if request is None:
+def send_reminder(number: int, waiting: QuerySet[SubjectRequest] | QuerySet[RequestBatch], today: date) -> bool:
+    about = waiting.select_for_update(skip_locked=True).filter(pk=number).first()
+    if about is None:
         return False
-    percent = reminder_due(request.received_on, request.due_on, today, reminded=request.reminded)
+    percent = reminder_due(about.received_on, about.due_on, today, reminded=about.reminded)
     if not percent:
         return False
-    days = (request.due_on - today).days
+    days = (about.due_on - today).days
     left = f"{days} {'day' if days == 1 else 'days'} left" if days >= 0 else "overdue"
-    sentence = f"{request} ({request.get_kind_display()}) is due on {request.due_on:%-d %B %Y}: {left}. Its page:"
-    if not mail_handlers(request, title=f"{request} is due on {request.due_on:%-d %B}", sentence=sentence):
+    sentence = f"{name_of(about)} is due on {about.due_on:%-d %B %Y}: {left}. Its page:"
+    if not mail_handlers(about, title=f"{about} is due on {about.due_on:%-d %B}", sentence=sentence):
         return False
-    audit.record(
-        audit_events.REQUEST_REMINDED, target=request, subject=request.subject_id, counters={"percent": percent}
-    )
-    request.note(RequestNote.Code.REMINDED)
-    SubjectRequest.objects.filter(pk=request.pk).update(reminded=percent)
+    counters = {"percent": percent}
+    if isinstance(about, SubjectRequest):
+        audit.record(audit_events.REQUEST_REMINDED, target=about, subject=about.subject_id, counters=counters)
+        about.note(RequestNote.Code.REMINDED)
+    else:
+        audit.record(batch_events.BATCH_REMINDED, target=about, counters=counters)
+    waiting.filter(pk=about.pk).update(reminded=percent)
     return True
+
+
+def name_of(about: SubjectRequest | RequestBatch) -> str:
+    return f"{about} ({about.get_kind_display()})" if isinstance(about, SubjectRequest) else f"Batch {about}"
 
 
 def send_alerts() -> int:
@@ -111,8 +126,7 @@ def send_alert(number: int) -> bool:
         alerts = RequestNote.objects.filter(code=RequestNote.Code.ALERTED, at__gte=now() - timedelta(days=1))
         if alerts.filter(request__batch_lines__batch__lines__request=case).exists():
             return False
-    name = f"{case} ({case.get_kind_display()})" if case else f"Batch {about}"
-    sentence = f"{name} stands still and needs a decision. Its page says why:"
+    sentence = f"{name_of(about)} stands still and needs a decision. Its page says why:"
     if not mail_handlers(about, title=f"{about} stands still", sentence=sentence):
         raise NotSent
     run.note(TOLD)

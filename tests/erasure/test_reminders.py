@@ -11,16 +11,17 @@ from django.contrib.auth.models import User
 from django.core import mail
 from django.utils.timezone import now
 
+from memadmin.audit.models import AuditEvent
 from memadmin.erasure import reminders
 from memadmin.erasure.batches import services as batches
 from memadmin.erasure.mails import mail_handlers
-from memadmin.erasure.models import RequestNote, SubjectRequest
+from memadmin.erasure.models import RequestBatch, RequestNote, SubjectRequest
 from memadmin.erasure.reminders import send_alerts, send_reminders
 from memadmin.runs.engine import Lease, take
 from memadmin.runs.models import Run
 from memadmin.runs.services import resume_run
 from tests.builders import make_subject
-from tests.erasure.batches import approved_batch, csv_of, make_subjects
+from tests.erasure.batches import approved_batch, awaiting_batch, csv_of, make_subjects, work_off_batch
 from tests.erasure.builders import approved, make_request
 from tests.erasure.copies import started_copy
 from tests.mails import words_of_mail
@@ -80,6 +81,31 @@ def test_an_error_at_one_request_stops_no_other(officer: User, monkeypatch: pyte
     monkeypatch.setattr(reminders, "mail_handlers", fail_once)
     assert send_reminders(max(request.due_on for request in requests)) == 1
     assert sorted(SubjectRequest.objects.values_list("reminded", flat=True)) == [0, 90]
+
+
+def test_of_a_batch_one_reminder_is_sent_and_none_of_its_cases(officer: User, second: User) -> None:
+    """Of a batch that nobody has approved, too; a request of one of its subjects by letter is reminded by itself."""
+    bob, *_ = make_subjects(["bob", "ada", "eve"])
+    letter = make_request(bob, by=officer)
+    batch = approved_batch(csv_of("bob", "ada", "eve"), by=officer, second=second)
+    other = awaiting_batch(csv_of("eve"), by=officer)
+    assert send_reminders(batch.received_on) == 0
+    assert batch.run is not None
+    work_off_batch(batch)
+    assert SubjectRequest.objects.filter(channel="file", closed_at=None).count() == 2
+    for _ in range(2):
+        send_reminders(batch.due_on)
+    assert len(mail.outbox) == 3
+    for about in (letter, batch, other):
+        assert sum(f"{about} is due on {about.due_on:%-d %B}" in message.subject for message in mail.outbox) == 1
+    assert not any("ada" in words_of_mail(message) for message in mail.outbox)
+    assert AuditEvent.objects.filter(type="batch.reminded", counters={"percent": 90}).count() == 2
+    home = signed_in(officer).get("/").content.decode()
+    assert f"{batch} is overdue" not in home
+    RequestBatch.objects.update(due_on=now().date() - timedelta(days=1))
+    SubjectRequest.objects.update(due_on=now().date() - timedelta(days=1))
+    home = signed_in(officer).get("/").content.decode()
+    assert all(f"{about} is overdue" in home for about in (letter, batch, other))
 
 
 def test_a_run_that_waits_for_a_person_is_told_once_and_again_when_it_stops_again(officer: User, second: User) -> None:

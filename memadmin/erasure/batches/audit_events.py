@@ -55,6 +55,13 @@ BATCH_APPROVAL_DENIED = declare(
 BATCH_SENT_BACK = declare(
     "batch.sent_back", "A batch was sent back instead of approved.", sentence="{actor} sent back {object}", object=BATCH
 )
+BATCH_REMINDED = declare(
+    "batch.reminded",
+    "A reminder of a batch's due date was sent.",
+    sentence="A reminder of {object} was sent",
+    object=BATCH,
+    counters=("percent",),
+)
 BATCH_CANCELLED = declare(
     "batch.cancelled",
     "A batch was cancelled before anything was erased.",

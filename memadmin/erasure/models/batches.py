@@ -42,6 +42,8 @@ class RequestBatch(models.Model):
     note = models.TextField(max_length=2_000, default="", db_default="", blank=True)
     received_on = models.DateField()
     due_on = models.DateField()
+    # Percentage of the time for which a reminder was sent last, as of a request.
+    reminded = models.PositiveSmallIntegerField(default=0, db_default=0)
 
     uploaded_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     uploaded_at = models.DateTimeField(db_default=Now())
