@@ -13,17 +13,20 @@ from django.contrib.auth.models import User
 
 from memadmin.erasure import services
 from memadmin.erasure.models import ErasureStep, SubjectRequest
+from memadmin.retention.holds.services import NothingToHold
 from memadmin.retention.models import LegalHold
 from memadmin.runs import engine
 from memadmin.runs.models import Run
 from memadmin.runs.services import resume_run
 from memories_app.models import Evidence, Memory, Recall, Signal
 from sessions_app.models import SessionRecord, SubjectAlias
+from sessions_app.services.subjects import merge_subjects
 from tests.agents import attach_main_store, second_connection
 from tests.erasure.builders import approved, work_off
 from tests.erasure.faults import ROWS, erased_of, items_of, with_sessions, work_to_the_end
 from tests.meanwhile import somebody_else
 from tests.memories.builders import approved as approved_memory
+from tests.people import signed_in
 from tests.retention.builders import make_hold, released
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
@@ -131,6 +134,7 @@ def test_a_subject_that_is_held_meanwhile_stops_the_run_before_its_next_chunk(
         Signal.objects.create(subject=subject, kind="preference", text=f"tea {number}")
     request = approved(subject, by=officer, second=second)
     left: list[tuple[int, int, dict[str, int]]] = []
+    told: list[str] = []
 
     def rows() -> tuple[int, int, dict[str, int]]:
         return items_of("ada"), Signal.objects.count(), erased_of(request)
@@ -138,6 +142,7 @@ def test_a_subject_that_is_held_meanwhile_stops_the_run_before_its_next_chunk(
     def hold() -> None:
         make_hold(subject, by=officer)
         left.append(rows())
+        told.append(signed_in(officer).get(LegalHold.objects.get().get_absolute_url()).content.decode())
 
     after_chunk(chunk, hold)
 
@@ -147,6 +152,9 @@ def test_a_subject_that_is_held_meanwhile_stops_the_run_before_its_next_chunk(
     assert (run.state, request.state) == (Run.State.STOPPED, State.RUNNING)
     assert run.reason == f"The subject is under the legal hold H-{number}. Resume this run when it is released."
     assert [rows()] == left, "something went after the hold"
+    gone = ((50 - left[0][0], "main"), (3 - left[0][1], "Signals"))
+    words = ", ".join(f"{count} in {place}" for count, place in gone if count)
+    assert f"{request} has erased {sum(count for count, _ in gone)} rows of this subject: {words}." in told[0]
     resume_run(run, by=officer)
     assert work_off(request).state == Run.State.STOPPED
     released(LegalHold.objects.get(), by=officer, second=second)
@@ -155,6 +163,35 @@ def test_a_subject_that_is_held_meanwhile_stops_the_run_before_its_next_chunk(
     assert (request.state, items_of("ada"), Signal.objects.count()) == (State.COMPLETE, 0, 0)
     counts = erased_of(request)
     assert (counts["sessions/main"], counts["signals"]) == (50, 3)
+
+
+def test_a_hold_that_comes_too_late_is_told_what_went(agent_tables: None, officer: User, second: User) -> None:
+    attach_main_store()
+    subject = with_sessions("ada", by=officer)
+    request = approved(subject, by=officer, second=second)
+    work_to_the_end(request)
+    rows = sum(erased_of(request).values())
+    with pytest.raises(NothingToHold, match=f"{request} has erased {rows} rows of this subject: 50 in main, "):
+        make_hold(subject, by=officer)
+    assert not LegalHold.objects.exists()
+
+
+def test_a_hold_on_one_session_names_the_erasure_of_its_merged_subject(
+    agent_tables: None, officer: User, second: User
+) -> None:
+    """Its session is of a subject that was merged into the one that is erased."""
+    attach_main_store()
+    subject, other = with_sessions("ada", by=officer), with_sessions("eve", by=officer, sessions=1)
+    merge_subjects(other, subject, by=officer)
+    held = SessionRecord.objects.get(session_id="eve:0")
+    make_hold("urgent", by=officer)
+    hold = make_hold(held, by=officer)
+    page = signed_in(officer)
+    assert "has erased" not in page.get(hold.get_absolute_url()).content.decode()
+    request = approved(subject, by=officer, second=second)
+    work_off(request)
+    assert (items_of("ada"), items_of("eve")) == (0, 25)
+    assert f"{request} has erased" in page.get(hold.get_absolute_url()).content.decode()
 
 
 def test_a_subject_that_is_held_after_the_approval_is_not_touched(

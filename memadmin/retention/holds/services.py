@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from typing import Any
@@ -15,6 +15,7 @@ from psycopg.errors import LockNotAvailable
 from memadmin import audit
 from memadmin.accounts.same_person import is_same_person
 from memadmin.retention import audit_events
+from memadmin.retention.holds.extensions import subjects_of, what_went
 from memadmin.retention.models import LegalHold
 from sessions_app import registry
 from sessions_app.models import SessionRecord, Subject
@@ -49,8 +50,9 @@ class NotSecondPerson(HoldError):
 
 
 class NothingToHold(HoldError):
-    def __init__(self) -> None:
-        super().__init__("The data of this subject was erased: nothing is left to hold. No hold was placed.")
+    def __init__(self, what_went: Sequence[str] = ()) -> None:
+        sentence = "The data of this subject was erased: nothing is left to hold. No hold was placed."
+        super().__init__(" ".join([sentence, *what_went]))
 
 
 def place_hold(
@@ -68,7 +70,7 @@ def place_hold(
         hold.record_id, hold.session_id = covers.pk, covers.session_id
     else:
         hold.label = covers
-    with waiting_for_deletions():
+    with waiting_for_deletions(hold):
         hold.save(force_insert=True)
         audit.record(
             audit_events.HOLD_PLACED,
@@ -83,7 +85,7 @@ def place_hold(
 
 
 @contextmanager
-def waiting_for_deletions() -> Iterator[None]:
+def waiting_for_deletions(hold: LegalHold) -> Iterator[None]:
     try:
         with transaction.atomic():
             with connection.cursor() as cursor:
@@ -95,7 +97,7 @@ def waiting_for_deletions() -> Iterator[None]:
         raise
     except DatabaseError as problem:
         if getattr(problem.__cause__, "sqlstate", None) == registry.ERASED:
-            raise NothingToHold from problem
+            raise NothingToHold(what_went(subjects_of(hold))) from problem
         raise
 
 

@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils.timezone import now
 
 from memadmin.retention.holds import services
+from memadmin.retention.holds.extensions import subjects_of, what_went
 from memadmin.retention.holds.forms import LABEL, REVIEW_AFTER, SESSION, target_of
 from memadmin.retention.models import LegalHold
 from sessions_app.models import SubjectKind
@@ -49,12 +50,16 @@ class Command(BaseCommand):
             }[action](given)
         except (services.HoldError, ValidationError) as problem:
             raise CommandError(" ".join(getattr(problem, "messages", [str(problem)]))) from problem
-        rows = [row_of(hold) for hold in holds]
+        rows: list[dict[str, Any]] = [row_of(hold) for hold in holds]
+        if action == "place":
+            rows[0]["already_deleted"] = what_went(subjects_of(holds[0]))
         if as_json:
             self.stdout.write(json.dumps({"holds": rows}, indent=2))
             return
         for row in rows:
             self.stdout.write(f"{row['hold']}  {row['state']}  {row['covers']}  review {row['review_on']}")
+            for sentence in row.get("already_deleted", ()):
+                self.stdout.write(sentence)
         if not rows:
             self.stdout.write("No hold is in force.")
 
