@@ -13,6 +13,7 @@ from django.utils.timezone import now
 
 from memadmin.erasure.models import ErasureStep, RequestBatch, SubjectRequest
 from memadmin.erasure.preview import Preview
+from memadmin.erasure.scan.progress import KEY, Progress
 from memadmin.erasure.services import APPROVE, PREVIEW_AGE, is_second_person
 from memadmin.runs.models import Run
 from memadmin.runs.templatetags.runs import length_of_time
@@ -63,6 +64,16 @@ def day(on: date | None) -> str:
 def counted(count: int, noun: str) -> str:
     """A number with its noun: "1 row", "1,204 rows"."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def scan_of(run: Run | None) -> Progress | None:
+    """The scan that a run is doing; None if it does none now."""
+    return Progress(state=run.cursor[KEY]) if run and KEY in run.cursor else None
+
+
+def read_so_far(read: Progress) -> str:
+    """How far a scan is: "12 places with 3,204,551 rows read."."""
+    return f"{counted(read.places, 'place')} with {counted(read.rows(), 'row')} read."
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +266,16 @@ class CaseView(ProgressView):
         """Size of the preview: "1,204 rows in 7 holders"."""
         holders = sum(bool(holder.counted.rows) for holder in self.preview.holders)
         return f"{counted(self.preview.rows, 'row')} in {counted(holders, 'holder')}"
+
+    @property
+    def scan_so_far(self) -> str:
+        """Progress of a scan that is under way; empty while there is none."""
+        read = scan_of(self.run)
+        return f"Scan {len(self.case.scans) + 1}: {read_so_far(read)}" if read else ""
+
+    @property
+    def has_both_scans(self) -> bool:
+        return len(self.case.scans) >= SCANS
 
     @property
     def scanned(self) -> str:

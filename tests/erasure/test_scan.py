@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from django.core import mail
 from django.db import DataError, OperationalError, connection
 from psycopg.errors import QueryCanceled
 
-from memadmin.audit.models import AuditEvent
+from memadmin.audit.models import AuditEvent, AuditLeaf
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
 from memadmin.erasure.scan import files, progress, tables
 from memadmin.erasure.scan.people import People, ScannedPerson
@@ -30,7 +31,7 @@ from tests.erasure import faults
 from tests.erasure.builders import approved, work_off
 from tests.erasure.faults import add_behind_the_fence
 from tests.mails import words_of_mail
-from tests.people import person
+from tests.people import person, signed_in
 
 State = SubjectRequest.State
 
@@ -259,15 +260,20 @@ def test_a_scan_that_was_killed_goes_on_where_it_was(
 
 
 def test_slices_of_a_scan_are_handed_over_with_what_was_read(subject: Subject, officer: User, second: User) -> None:
+    """And the page of the case says how far it is."""
     request = approved(subject, by=officer, second=second)
+    page = signed_in(officer)
     done: list[int] = []
     while not request.scans:
         engine.carry_on(run_of(request), seconds=0)
         if read := run_of(request).cursor.get("scan"):
             assert set(read) >= {"done", "part", "rows"}
             done.append(len(read["done"]))
+            if len(done) == 40:
+                shown = page.get(request.get_absolute_url()).content.decode()
+                assert re.search("Scan 1: [0-9]+ places with [0-9,]+ rows read", shown)
         request.refresh_from_db()
-    assert len(done) > 10
+    assert len(done) > 40
     assert done == sorted(set(done))
 
 
@@ -397,6 +403,16 @@ def test_what_may_not_be_read_is_said(db: None) -> None:
         run_sql("RESET ROLE")
     assert places(result) == {"half_open.open_text": 1}
     assert result.state["hidden"] == ["half_open"]
+
+
+def test_bytes_of_a_digest_are_no_id(db: None) -> None:
+    """Three letters stand in one of some hundred thousand digests by chance."""
+    looks_like_ada = b"\x01ada\x02" + bytes(27)
+    AuditLeaf.objects.create(index=0, event_number=0, hash=looks_like_ada)
+    run_sql("CREATE TABLE of_somebody (held bytea)")
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO of_somebody VALUES (%s)", [looks_like_ada])
+    assert places(scan_texts("ada")) == {"of_somebody.held": 1}
 
 
 def test_files_are_searched_across_pieces(

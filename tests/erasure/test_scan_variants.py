@@ -143,6 +143,7 @@ def test_part_of_something_else_is_no_hit(identifier: str, text: str) -> None:
         ("1042", "?customer=1042&x=1"),
         ("1042", quote("customer: 1042")),
         ("1042", "customer_1042"),
+        ("ada", "X\x03\\000\\000\\000ada\x94"),
         ("1042", base64.b64encode(b"order 1042, please").decode()),
         ("customer-1042-eu", "xcustomer-1042-eux"),
         ("ada@example.com", "<ADA@Example.com>"),

@@ -15,8 +15,7 @@ from memadmin.erasure.batches.outcomes import ERASED, RETRIED, UNFINISHED, LineO
 from memadmin.erasure.batches.previews import OURS
 from memadmin.erasure.batches.sealed import LineText, unseal
 from memadmin.erasure.models import BatchLine, RequestBatch
-from memadmin.erasure.scan.progress import KEY, Progress
-from memadmin.erasure.view_models import ProgressView, Stage, counted, progress_line
+from memadmin.erasure.view_models import ProgressView, Stage, counted, progress_line, read_so_far, scan_of
 from memadmin.runs.models import Run
 from memadmin.web.templatetags.memadmin import day_and_minute
 from sessions_app.models import Subject
@@ -158,13 +157,10 @@ class BatchView(ProgressView):
     @property
     def scan_so_far(self) -> str:
         """Progress of the scan for its cases; empty while there is none."""
-        run = self.batch.run
-        if run is None or KEY not in run.cursor:
+        read = scan_of(self.batch.run)
+        if read is None:
             return ""
-        read = Progress(state=run.cursor[KEY])
-        places = sum(not part.startswith("vacuum ") for part in read.state["done"])
-        subjects = counted(len(read.state["cases"]), "subject")
-        return f"Scan for {subjects}: {counted(places, 'place')} with {counted(read.rows(), 'row')} read."
+        return f"Scan for {counted(len(read.state['cases']), 'subject')}: {read_so_far(read)}"
 
     @property
     def to_retry(self) -> int:

@@ -49,6 +49,11 @@ class Progress:
         done = sum(rows for part, rows in self.state["done"].items() if part not in without)
         return int(self.state["rows"] + done)
 
+    @property
+    def places(self) -> int:
+        """Number of places that were read."""
+        return sum(not part.startswith("vacuum ") for part in self.state["done"])
+
     def is_done(self, part: str) -> bool:
         return part in self.state["done"]
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 
 from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
@@ -18,6 +19,7 @@ from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.errors import LockNotAvailable, QueryCanceled
 
+from memadmin.erasure.data_map.places import Location, places
 from memadmin.erasure.exceptions import Left
 from memadmin.erasure.scan.people import NOBODY, Cases, People
 from memadmin.erasure.scan.progress import Progress
@@ -120,10 +122,32 @@ def tables() -> list[TextTable]:
     with connection.cursor() as cursor:
         cursor.execute(COLUMNS)
         found = [
-            TextTable(schema, name, oid, is_readable, columns or [], types or [], hidden, has_subject)
+            TextTable(
+                schema, name, oid, is_readable, *without_digests(schema, name, columns, types), hidden, has_subject
+            )
             for schema, name, oid, is_readable, columns, types, hidden, has_subject in cursor.fetchall()
         ]
     return [table for table in found if (table.schema, table.name) not in {("public", name) for name in OF_THE_CASE}]
+
+
+def without_digests(
+    schema: str, table: str, columns: Sequence[str] | None, types: Sequence[str] | None
+) -> tuple[list[str], list[str]]:
+    """The columns of a table that can hold text, and their types.
+
+    Digests, salts and ciphertexts of ours cannot: among millions of them some have three bytes that look like a short
+    ID, and the erasure of whom it belongs to would never be complete.
+    """
+    pairs = zip(columns or (), types or (), strict=True)
+    kept = [each for each in pairs if not (each[1] == "bytea" and schema == "public" and (table, each[0]) in digests())]
+    return [name for name, _ in kept], [type_name for _, type_name in kept]
+
+
+@cache
+def digests() -> frozenset[tuple[str, str]]:
+    """Tables and columns of ours that the data map classifies as no personal data, but digests or secrets at most."""
+    ours = (place for place in places() if place.location is Location.MEMADMIN and not place.is_personal)
+    return frozenset((place.name, column) for place in ours for column in place.columns)
 
 
 def search_tables(people: People, progress: Progress, *, agents: Mapping[int, OwnSessions] | None = None) -> None:

@@ -33,7 +33,8 @@ NEIGHBOURS = 16
 NEVER_ESCAPED = re.compile(r"[A-Za-z0-9._~-]+")
 LETTERS_AND_DIGITS = re.compile(r"[A-Za-z0-9]+")
 
-ESCAPED_BEFORE = re.compile(r"(?:\\+u([0-9a-f]{4})|(\\+[nrtbf])|(%(?:25)*[0-9a-f]{2}))\Z", re.IGNORECASE)
+# The last one is a zero byte, as PostgreSQL escapes it: pickled texts have one before them.
+ESCAPED_BEFORE = re.compile(r"(?:\\+u([0-9a-f]{4})|(\\+[nrtbf])|(%(?:25)*[0-9a-f]{2})|(\\000))\Z", re.IGNORECASE)
 ESCAPED_AFTER = re.compile(r"\\+u([0-9a-f]{4})", re.IGNORECASE)
 
 IN_BASE64 = re.compile(r"[A-Za-z0-9+/_-]*")
