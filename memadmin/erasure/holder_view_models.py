@@ -20,7 +20,7 @@ TITLES = {step.name: step.title for step in STEPS}
 SINGULAR = {"sessions": "session", "vectors": "vector"}
 """Details that are nouns; the others are adjectives."""
 
-REACH_SYMBOLS = {
+REACH_SYMBOLS: Mapping[str, str] = {
     OutOfReach.BACKUPS: "archive",
     OutOfReach.SAVED_RUN_STATES: "player-pause",
     OutOfReach.COMPACTION: "cloud",
@@ -223,17 +223,20 @@ class ReachLine:
 
 
 def out_of_reach_lines(rows: Sequence[Mapping[str, Any]]) -> list[ReachLine]:
-    """Lines for rows of a preview; codes of another version are shown as they are."""
-    sentences = dict(OutOfReach.choices)
+    """Lines for rows of a preview, one for each sentence and day; codes of another version are shown as they are."""
+    sentences: dict[str, str] = {code.value: code.label for code in OutOfReach}
+    alike: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        alike.setdefault((row["code"], row.get("until") or ""), []).append(row)
     return [
         ReachLine(
-            sentence=sentences.get(row["code"], row["code"]),
-            symbol=REACH_SYMBOLS.get(row["code"], "archive"),
-            place="" if row["place"] == ANYWHERE else row["place"],
-            count=row.get("count", 0),
-            until=date.fromisoformat(row["until"]) if row.get("until") else None,
+            sentence=sentences.get(code, code),
+            symbol=REACH_SYMBOLS.get(code, "archive"),
+            place=", ".join(row["place"] for row in group if row["place"] not in ("", ANYWHERE)),
+            count=sum(row.get("count", 0) for row in group),
+            until=date.fromisoformat(until) if until else None,
         )
-        for row in rows
+        for (code, until), group in alike.items()
     ]
 
 

@@ -205,6 +205,21 @@ def test_a_merged_id_is_about_the_remaining_subject(first: Client, officer: User
     assert SubjectRequest.objects.get().subject == subject
 
 
+def test_the_page_names_what_is_erased_with_a_merged_subject(first: Client, officer: User) -> None:
+    subject, other = make_subject("cust_1"), make_subject("cust_2")
+    request = make_request(subject, by=officer)
+    words = "Several subjects were merged into this one"
+    assert words not in text(first.get(request.get_absolute_url()))
+    merge_subjects(other, subject, by=officer)
+    page = text(first.get(request.get_absolute_url()))
+    assert words in page
+    assert "cust_2" in page
+
+
+def test_from_the_list_the_batches_are_one_step_away(first: Client) -> None:
+    assert 'href="/requests/batches/"' in first.get("/requests/").content.decode()
+
+
 def test_a_second_request_joins_the_open_one(first: Client, subject: Subject) -> None:
     first.post("/requests/new/", values())
     answer = first.post("/requests/new/", values(note="again"), follow=True)

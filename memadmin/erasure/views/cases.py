@@ -100,6 +100,8 @@ def erasure_context(request: OperatorRequest, shown: SubjectRequest) -> dict[str
         scope = scope_of(shown.subject, [])
         context["holds"] = LegalHold.objects.filter(number__in=scope.all_holds()).order_by("number")
         context["is_held"] = bool(scope.holds())
+        if len(scope.group) > 1:
+            context["merged_ids"] = [key for _, key in scope.keys]
     if shown.is_started and shown.is_closed:
         context["exceptions"] = exception_lines(exceptions_of(shown))
     if shown.receipt:
