@@ -8,6 +8,7 @@ from io import StringIO
 from uuid import uuid4
 
 import pytest
+from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.utils.timezone import now
@@ -21,12 +22,15 @@ from memadmin.erasure.suppression.ledger import Ledger, session_digests, subject
 from memadmin.retention.models import LegalHold
 from memadmin.runs.models import Run
 from memadmin.runs.services import InvalidRunState, cancel_run, resume_run
-from sessions_app.models import Subject, SubjectKind
+from sessions_app.models import Subject, SubjectAlias, SubjectKind
 from sessions_app.services.subjects import add_alias, merge_subjects, undo_merge
 from tests.agents import attach_main_store
 from tests.erasure.builders import approved, awaiting, make_request, work_off
-from tests.erasure.faults import items_of, with_sessions
+from tests.erasure.faults import items_of, with_sessions, work_to_the_end
+from tests.people import signed_in
 from tests.retention.builders import make_hold, released
+
+State = SubjectRequest.State
 
 
 @pytest.fixture
@@ -171,3 +175,43 @@ def test_a_request_that_joins_a_running_erasure_keeps_what_is_looked_for(
     request.refresh_from_db()
     assert locators.unseal_keys(request.locators) == keys
     assert locators.unseal(request.locators) == ["Ada Byron", "ada-1"]
+
+
+def test_without_a_signing_key_it_waits_for_one_and_says_so(
+    ada: Subject, officer: User, second: User, settings: LazySettings
+) -> None:
+    """Everything is erased by then; only the receipt is missing, and the case is not complete without it."""
+    key, kept = settings.SIGNING_KEY, settings.SIGNING_KEY_KEPT
+    request = approved(ada, by=officer, second=second)
+    settings.SIGNING_KEY, settings.SIGNING_KEY_KEPT = b"", None
+    run = work_off(request)
+    sentence = "A receipt must be signed. Set MEMADMIN_SIGNING_KEY."
+    assert (run.state, run.reason, request.state, request.receipt) == ("waiting", sentence, State.RUNNING, "")
+    assert sentence in signed_in(officer).get(request.get_absolute_url()).content.decode()
+    assert not SubjectAlias.objects.filter(subject=ada).exists()
+    settings.SIGNING_KEY, settings.SIGNING_KEY_KEPT = key, kept
+    Run.objects.filter(pk=run.pk).update(retry_at=None)
+    work_to_the_end(request)
+    assert (request.state, bool(request.receipt)) == (State.COMPLETE, True)
+
+
+def test_a_clock_that_steps_back_delays_and_starts_nothing_early(
+    ada: Subject, officer: User, second: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By two days: before the start, when only the time to cancel counts, and between the scans."""
+    request = services.approve_request(awaiting(ada, by=officer), by=second, typed="ada-1", window=timedelta(hours=4))
+
+    def carry_on_with_clock(**late: float) -> Run:
+        Run.objects.filter(subject_request=request).update(retry_at=None)
+        monkeypatch.setattr(work, "now", lambda: now() + timedelta(**late))
+        return work_off(request)
+
+    assert carry_on_with_clock(days=-2).reason == "The time to cancel is not over."
+    assert (request.state, request.is_started) == (State.APPROVED, False)
+    carry_on_with_clock(hours=5)
+    assert (request.state, len(request.scans)) == (State.SCANNING, 1)
+    run = carry_on_with_clock(days=-2)
+    assert run.reason == "Erased. The second scan looks for what agents wrote afterwards."
+    assert (request.state, len(request.scans), run.attempts) == (State.SCANNING, 1, 0)
+    carry_on_with_clock(days=2)
+    assert (request.state, len(request.scans)) == (State.COMPLETE, 2)
