@@ -10,6 +10,7 @@ from typing import Any
 from memadmin.erasure.exceptions import Left, OutOfReach
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.erasure.preview import Preview
+from memadmin.erasure.scan import erasable
 from memadmin.erasure.steps import STEPS
 from memadmin.erasure.view_models import counted
 
@@ -263,7 +264,12 @@ class ScanLine:
     at: datetime
     rows: int
     found: int
+    erased_again: int
+    """Rows among those found that another round of the steps could erase."""
 
 
 def scan_lines(case: SubjectRequest) -> list[ScanLine]:
-    return [ScanLine(datetime.fromisoformat(scan["at"]), scan["rows"], scan["found"]) for scan in case.scans]
+    return [
+        ScanLine(datetime.fromisoformat(scan["at"]), scan["rows"], scan["found"], erasable(scan.get("places", ())))
+        for scan in case.scans
+    ]

@@ -13,6 +13,7 @@ from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
 from memadmin.erasure import locators, services
+from memadmin.erasure.holder_view_models import scan_lines
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.erasure.services import OwnRequest
 from memadmin.runs import engine
@@ -553,6 +554,14 @@ def test_a_complete_erasure_shows_scans_and_hands_out_its_receipt(
     page = text(first.get(subject.get_absolute_url()))
     assert case.get_absolute_url() in page
     assert "/requests/new/" not in page
+
+
+def test_of_what_a_scan_found_only_what_went_is_erased_again() -> None:
+    at = {"at": "2026-11-26T16:00:00Z", "rows": 9}
+    other, own = {"place": "notes.text", "code": "others_text"}, {"place": "main", "code": ""}
+    scans = [{**at, "found": 3, "places": [{**other, "found": 1}, {**own, "found": 2}]}]
+    scans += [{**at, "found": 1, "places": [{**other, "found": 1}]}]
+    assert [line.erased_again for line in scan_lines(SubjectRequest(scans=scans))] == [2, 0]
 
 
 def test_there_is_no_receipt_before_the_end(first: Client, officer: User, subject: Subject) -> None:
