@@ -1,12 +1,21 @@
 """The settings of the test suite: the real ones, without what a test run has no use for."""
 
+import os
 from datetime import timedelta
+from pathlib import Path
 
+from memadmin.embedded import cluster
 from memadmin.settings import *  # noqa: F403
 from memadmin.settings import CHECKOUT_DIR, DATA_DIR, DATABASES, STORAGES, TEMPLATES
 
 # Nothing here has to survive a power cut.
 DATABASES["default"]["OPTIONS"]["options"] = "-c synchronous_commit=off"
+
+# Another PostgreSQL in place of the embedded one, of the operating system's packages: the folder of its programs.
+if PROGRAMS := os.environ.get("POSTGRES_OF_TESTS", ""):
+    cluster._program = lambda name: Path(PROGRAMS, name)
+    # Older ones know no provider of their own.
+    cluster.LOCALE = ("--locale=C.UTF-8",)
 
 # A key that everybody may know, and no place that would remember the logs of other tests.
 SIGNING_KEY = bytes(range(32))

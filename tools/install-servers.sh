@@ -1,7 +1,6 @@
 #!/bin/sh
-# The servers that the tests of stores talk to, from Debian's packages where apt may install them. These packages hold
-# the programs alone: nothing is started on this machine, the tests start their own. Without a server its tests are
-# skipped, and fail under CI=true.
+# The servers that tests talk to, from Debian's packages where apt may install them. Only programs come: the tests start
+# servers of their own. Without a server its tests are skipped, and fail under CI=true.
 set -eu
 export DEBIAN_FRONTEND=noninteractive
 
@@ -11,9 +10,14 @@ command -v redis-server >/dev/null || command -v redis-check-rdb >/dev/null || w
 command -v mariadbd >/dev/null || [ -x /usr/sbin/mariadbd ] || wanted="$wanted mariadb-server-core"
 # What makes its first tables asks a program that Debian packs with the clients.
 command -v my_print_defaults >/dev/null || wanted="$wanted mariadb-client-core"
+# Debian's own PostgreSQL beside the embedded one, a pooler, and what moves a server's clock.
+ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || wanted="$wanted postgresql"
+command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || wanted="$wanted pgbouncer"
+ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || wanted="$wanted libfaketime"
 [ -n "$wanted" ] || exit 0
 
 install_with_apt() {
+    policy=
     command -v apt-get >/dev/null || return 1
     as_root=
     if [ "$(id -u)" != 0 ]; then
@@ -21,13 +25,30 @@ install_with_apt() {
         as_root="sudo -n"
     fi
     echo "Installing Debian's$wanted ..."
-    $as_root apt-get update -qq &&
+    $as_root apt-get update -qq && start_nothing &&
         $as_root apt-get install -qq --yes --no-install-recommends $wanted >/dev/null
+    installed=$?
+    [ -z "$policy" ] || $as_root rm -f "$policy"
+    return $installed
+}
+
+# By themselves these packages make a cluster in /var/lib/postgresql, and start it and the pooler. A machine that has a
+# policy of its own keeps it, and one that has PostgreSQL already keeps what was decided there about new clusters.
+start_nothing() {
+    case $wanted in *postgresql* | *pgbouncer*) ;; *) return 0 ;; esac
+    if [ ! -e /usr/sbin/policy-rc.d ]; then
+        policy=/usr/sbin/policy-rc.d
+        printf '#!/bin/sh\nexit 101\n' | $as_root tee $policy >/dev/null && $as_root chmod 755 $policy || return 1
+    fi
+    if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
+        $as_root mkdir -p /etc/postgresql-common &&
+            echo 'create_main_cluster = false' | $as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
+    fi
 }
 
 install_with_apt || {
     echo "************************************************************************" >&2
-    echo "Not installed:$wanted. THE TESTS OF THOSE STORES WILL BE SKIPPED." >&2
+    echo "Not installed:$wanted. THE TESTS ON THEM WILL BE SKIPPED." >&2
     echo "************************************************************************" >&2
     [ "${CI:-}" != true ]
 }

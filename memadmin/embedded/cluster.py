@@ -55,6 +55,14 @@ SETTINGS = {
     "log_error_verbosity": "terse",
 }
 
+LOCALE: tuple[str, ...] = (
+    "--locale=C",
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8",
+    f"--lc-ctype={'UTF-8' if sys.platform == 'darwin' else 'C.UTF-8'}",
+)
+"""The same order and the same letters on every machine, whatever its locale."""
+
 
 class CannotStart(Exception):
     """The server cannot be started; the message is the reason, for the middle of a sentence."""
@@ -200,11 +208,7 @@ def _make(cluster: Path, account: RunAs) -> None:
             # Local connections only, through a socket in a folder that no other user may enter.
             "--auth=trust",
             "--encoding=UTF8",
-            # The same order and the same letters on every machine, whatever its locale.
-            "--locale=C",
-            "--locale-provider=builtin",
-            "--builtin-locale=C.UTF-8",
-            f"--lc-ctype={'UTF-8' if sys.platform == 'darwin' else 'C.UTF-8'}",
+            *LOCALE,
             "--no-instructions",
         ],
         cwd=unfinished,

@@ -21,7 +21,12 @@ pytestmark = pytest.mark.django_db
 TRIED = types.declare("test_roles.tried", "Only tests try this.")
 
 WEB, WORKER, AUDITOR, AGENTS = EVERYBODY = ("web", "worker", "auditor", "agents")
-REASONS = ("permission denied", "must be owner", "must be able to SET ROLE")
+REASONS = (
+    "permission denied",
+    "must be owner",
+    "must be able to SET ROLE",
+    "must be superuser or have privileges of the pg_",
+)
 GUARDED = "The audit log is insert-only"
 
 
