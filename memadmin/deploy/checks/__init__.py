@@ -38,6 +38,7 @@ OF_DATABASE: tuple[Check, ...] = (
     enforcement.tombstones,
     operation.log,
     operation.worker,
+    operation.pooler,
     operation.retention,
     operation.stores,
     operation.vectors,

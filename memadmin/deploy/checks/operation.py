@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from django.conf import settings
 from django.core import checks
+from django.db import connection
 from django.utils.timezone import now
 
 from memadmin.audit.transparency import checkpoints, status
@@ -18,6 +19,7 @@ from memadmin.retention.sweep.metrics import metrics_of, recent_runs
 from memadmin.retention.sweep.pressure import hidden_replicas
 from memadmin.retention.sweep.silence import silence
 from memadmin.web import job_queue
+from memadmin.web.poolers import is_pooled
 from memories_app.vector_column import has_vectors, missing_vectors
 from sessions_app import registry
 from sessions_app.encryption.subject_keys import folder_problems
@@ -79,6 +81,26 @@ def worker() -> Iterator[CheckFinding]:
         )
     for problem in job_queue.problems():
         yield CheckFinding("error", problem.check, problem.sentence)
+
+
+def pooler() -> Iterator[CheckFinding]:
+    """A pooler in front of the database, which takes what a connection remembers between two transactions."""
+    if not is_pooled(connection):
+        return
+    if not connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
+        yield CheckFinding(
+            "error",
+            "pooler",
+            "The database is reached through a pooler, behind which long lists and downloads fail: a cursor is unknown"
+            " to the next server session. Append DISABLE_SERVER_SIDE_CURSORS=True to the query of DATABASE_URL.",
+        )
+    if not settings.WORKER_DATABASE:
+        yield CheckFinding(
+            "warning",
+            "pooler",
+            "The database is reached through a pooler, behind which workers are not notified of new jobs. Set"
+            " MEMADMIN_WORKER_DATABASE_URL to an address without it.",
+        )
 
 
 def retention() -> Iterator[CheckFinding]:

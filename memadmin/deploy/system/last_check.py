@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.cache import cache
-from django.db import connection
+from django.db import connection, transaction
 from django.template.defaultfilters import pluralize
 from django.utils.timezone import now
 
@@ -24,6 +25,8 @@ LONGEST_SECONDS = 60
 STATEMENT_SECONDS = 15
 """The longest that one query of a check may take."""
 STALE_AFTER = timedelta(minutes=5)
+OF_SAVEPOINTS = ("SAVEPOINT", "RELEASE", "ROLLBACK")
+"""The last of them is for a transaction that takes no other statement any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +80,8 @@ def run_checks() -> bool:
         return False
     began_at, began = now(), time.monotonic()
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('statement_timeout', %s, false)", [f"{STATEMENT_SECONDS}s"])
-        try:
+        with connection.execute_wrapper(in_time):
             found = checks.findings(until=began + LONGEST_SECONDS)
-        finally:
-            with connection.cursor() as cursor:
-                cursor.execute("RESET statement_timeout")
         kept = {
             "at": began_at.isoformat(),
             "seconds": time.monotonic() - began,
@@ -93,3 +91,15 @@ def run_checks() -> bool:
     finally:
         cache.delete(RUNNING)
     return True
+
+
+def in_time(execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]) -> Any:
+    """An execute wrapper: limits the time of each statement, within a transaction. A setting of the connection would
+    outlive the request behind a transaction pooler, for somebody else.
+    """
+    if str(sql).startswith(OF_SAVEPOINTS):
+        return execute(sql, params, many, context)
+    with transaction.atomic(savepoint=False):
+        with context["connection"].connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [f"{STATEMENT_SECONDS}s"])
+        return execute(sql, params, many, context)

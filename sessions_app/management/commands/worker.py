@@ -28,6 +28,7 @@ from memadmin.log_context import LogContext, within
 from memadmin.runs import engine
 from memadmin.settings import with_our_options
 from memadmin.web.health import reasons_not_to_serve
+from memadmin.web.poolers import is_pooled
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +51,11 @@ class Command(BaseCommand):
         connections["default"].ensure_connection()
         for reason in reasons_not_to_serve():
             raise CommandError(reason)
+        if is_pooled(connections["default"]):
+            logger.warning(
+                "The worker reaches the database through a pooler, which loses notifications: jobs start seconds late."
+                " Set MEMADMIN_WORKER_DATABASE_URL to an address without it."
+            )
         self.stdout.write("The worker is running.")
         self.stdout.flush()
         asyncio.run(work_until_asked_to_stop())

@@ -1,0 +1,16 @@
+"""Connections through a pooler, such as pgbouncer: in its transaction mode a connection changes its server session."""
+
+from __future__ import annotations
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+
+def is_pooled(connection: BaseDatabaseWrapper) -> bool:
+    """Whether something stands between this connection and the server. One query.
+
+    The number of the server process that a pooler tells its client at the start is one of its own invention.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        (pid,) = cursor.fetchone()
+    return bool(connection.connection.info.backend_pid != pid)
