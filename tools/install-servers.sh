@@ -14,6 +14,8 @@ command -v my_print_defaults >/dev/null || wanted="$wanted mariadb-client-core"
 ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || wanted="$wanted postgresql"
 command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || wanted="$wanted pgbouncer"
 ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || wanted="$wanted libfaketime"
+# What makes keys in the runbook of docs/rotation.md.
+command -v openssl >/dev/null || wanted="$wanted openssl"
 [ -n "$wanted" ] || exit 0
 
 install_with_apt() {
