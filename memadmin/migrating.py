@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from django.apps import apps
 from django.core.management.base import CommandError
 from django.db import connections
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations import Migration
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.migrations.state import ProjectState
@@ -75,6 +77,21 @@ class InstallTriggers(OneWay):
 
     def describe(self) -> str:
         return "Install the triggers of models"
+
+
+def warnings_of(pending: Iterable[Migration], *, is_new: bool) -> Iterator[str]:
+    """A sentence for each migration that is not safe while an older version runs; none for a new database.
+
+    Such a migration has a `while_older_runs`, a sentence that begins with `Not safe: `. One that begins with `Safe: `
+    is for readers. A test demands either where statements could hurt.
+    """
+    for migration in () if is_new else pending:
+        verdict, _, sentence = getattr(migration, "while_older_runs", "").partition(": ")
+        if verdict == "Not safe":
+            yield (
+                f"While an older version runs, {migration.app_label}.{migration.name} is not safe: {sentence}"
+                " Stop web servers and workers first, or accept it."
+            )
 
 
 def refuse_unreleased(*, using: str, **kwargs: Any) -> None:

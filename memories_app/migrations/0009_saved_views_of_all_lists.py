@@ -24,6 +24,10 @@ def move_views_back(apps: Any, schema_editor: Any) -> None:
 class Migration(migrations.Migration):
     """Saved views of the review queue become saved views of every list."""
 
+    while_older_runs = (
+        "Not safe: the review queue of the older web server is an error page until that server is replaced."
+    )
+
     dependencies = [
         ("home", "0003_saved_views"),
         ("memories_app", "0008_oldest_signals_and_recalls"),

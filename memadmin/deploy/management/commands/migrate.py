@@ -6,7 +6,9 @@ from typing import Any
 
 from django.core.management.commands import migrate
 from django.db import connections
+from django.db.migrations.executor import MigrationExecutor
 
+from memadmin.migrating import warnings_of
 from memadmin.prerequisites import refuse_unfit
 from memories_app.vector_column import missing_vectors
 
@@ -16,6 +18,11 @@ class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         connection = connections[options["database"]]
         refuse_unfit(connection)
+        executor = MigrationExecutor(connection)
+        plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        is_new = not any(app == "audit" for app, _ in executor.loader.applied_migrations)
+        for sentence in warnings_of([migration for migration, _ in plan], is_new=is_new):
+            self.stderr.write(sentence)
         super().handle(*args, **options)
         if options["verbosity"] and (sentence := missing_vectors(connection)):
             self.stderr.write(sentence)

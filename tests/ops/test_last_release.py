@@ -1,0 +1,219 @@
+"""The last release beside this version, on the schema of this version: both show pages, work, and write the log.
+
+An upgrade migrates first and replaces the processes afterwards, one by one.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import time
+import urllib.error
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.cookiejar import CookieJar
+from io import BytesIO
+from pathlib import Path
+from urllib.parse import urlencode
+from urllib.request import HTTPCookieProcessor, OpenerDirector, build_opener
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
+from django.contrib.auth.models import Group, User
+from pytest_django import DjangoDbBlocker
+
+from memadmin.embedded.server import EmbeddedServer, server_for
+from memadmin.retention.models import LegalHold
+from memories_app.models import Memory
+from tests.agents import agent_process, attach_main_store, make_agent_tables
+from tests.ops.runbooks import working_on
+from tests.ops.test_migrations_while_running import LAST_RELEASE
+from tests.ports import free_port
+from tests.processes import kill_with_children
+from tests.template_database import copy_to
+
+pytestmark = pytest.mark.slow
+
+PASSWORD = "tried by a test"
+
+AGENT = """
+import asyncio, sys
+from agents.extensions.memory import SQLAlchemySession
+from memadmin.client.memories import MemoryClient
+from memadmin.client.sessions import GovernedSession
+
+async def main(address, session_id, subject):
+    memories = MemoryClient(address, store="main")
+    inner = SQLAlchemySession.from_url(session_id, url=address.replace("postgresql:", "postgresql+psycopg:"))
+    session = memories.session(inner, subject=subject)
+    await session.add_items([{"role": "user", "content": "Tea, please."}])
+    kept = await memories.propose("Drinks tea.", subject=subject, kind="preference")
+    assert kept, kept
+    print(len(await session.get_items()))
+    await memories.aclose()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+class Version:
+    """The programs of one version on the shared database."""
+
+    def __init__(self, name: str, folder: Path, logs: Path, variables: dict[str, str]) -> None:
+        self.name, self.folder, self.folder_of_logs = name, folder, logs
+        ours = ("MEMADMIN_", "DJANGO_SETTINGS_MODULE", "DATABASE_URL", "PG")
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+        self.variables = {**inherited, **variables, "PYTHONPATH": str(folder)}
+
+    def run(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.folder,
+            env=self.variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, (
+            f"{self.name}: {arguments} ended with {done.returncode}: {done.stdout}{done.stderr}"
+        )
+        return done.stdout
+
+    def command(self, *arguments: str) -> str:
+        return self.run("manage.py", *arguments)
+
+    @contextmanager
+    def serving(self) -> Iterator[str]:
+        """The address of its web server, which answers."""
+        port = free_port()
+        address = f"http://127.0.0.1:{port}"
+        log = self.folder_of_logs / f"{port}.log"
+        with log.open("w") as errors:
+            server = subprocess.Popen(
+                [sys.executable, "manage.py", "serve", "--port", str(port)],
+                cwd=self.folder,
+                env=self.variables,
+                stderr=errors,
+            )
+        try:
+            deadline = time.monotonic() + 120
+            while status_of(build_opener(), f"{address}/healthz") != 200:
+                assert server.poll() is None, f"{self.name}: the web server has ended: {log.read_text()}"
+                assert time.monotonic() < deadline, f"{self.name}: the web server does not answer: {log.read_text()}"
+                time.sleep(0.2)
+            yield address
+        finally:
+            if server.poll() is None:
+                kill_with_children(server.pid)
+            server.wait()
+
+
+def status_of(browser: OpenerDirector, address: str) -> int:
+    """Status of the answer; 0 without one."""
+    try:
+        with browser.open(address, timeout=60) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as answer:
+        return answer.code
+    except (urllib.error.URLError, ConnectionError, TimeoutError):
+        return 0
+
+
+def lost_pages(address: str) -> tuple[list[str], int]:
+    """Addresses of the sidebar that show no page to somebody who may see all of them; and how many there are."""
+    browser = build_opener(HTTPCookieProcessor(CookieJar()))
+    form = browser.open(f"{address}/accounts/login/").read().decode()
+    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', form)
+    assert token
+    given = {"login": "everything", "username": "everything", "password": PASSWORD, "csrfmiddlewaretoken": token[1]}
+    home = browser.open(f"{address}/accounts/login/", urlencode(given).encode()).read().decode()
+    sidebar = sorted(set(re.findall(r'<a class="nav-link"\s+href="(/[^"]*)"', home)))
+    return [page for page in sidebar if status_of(browser, address + page) != 200], len(sidebar)
+
+
+@pytest.fixture
+def database(tmp_path: Path, django_db_blocker: DjangoDbBlocker) -> Iterator[EmbeddedServer]:
+    """The schema of this version, with a store, a person who may do everything, and one who approves."""
+    server = server_for(tmp_path / "pg")
+    with django_db_blocker.unblock():
+        copy_to(server)
+        with working_on(server):
+            attach_main_store()
+            make_agent_tables()
+            for name in ("everything", "second"):
+                # As the programs store it, and not as this process would.
+                stored = PBKDF2PasswordHasher().encode(PASSWORD, salt="a trial")
+                user = User.objects.create(username=name, password=stored, email=f"{name}@example.org")
+                user.groups.set(Group.objects.all())
+        agent_process.end()
+        yield server
+        server.leave()
+
+
+@pytest.fixture
+def versions(database: EmbeddedServer, tmp_path: Path) -> list[Version]:
+    """The last release, and this version, with the same settings."""
+    archive = subprocess.run(
+        ["git", "archive", LAST_RELEASE["commit"]], cwd=settings.CHECKOUT_DIR, capture_output=True, check=False
+    )
+    if archive.returncode:
+        pytest.skip(f"THE LAST RELEASE WAS NOT TRIED: {LAST_RELEASE['commit']} is not in this checkout's history.")
+    released = tmp_path / "released"
+    with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:
+        files.extractall(released, filter="data")
+    common = {
+        "DATABASE_URL": "postgres://postgres@/memadmin",
+        "PGHOST": database.ensure_running().socket_dir,
+        "MEMADMIN_SECRET_KEY": settings.SECRET_KEY,
+        "MEMADMIN_SIGNING_KEY": base64.b64encode(settings.SIGNING_KEY).decode(),
+        "MEMADMIN_ANCHOR_PATH": str(tmp_path / "anchor.jsonl"),
+        "MEMADMIN_SUPPRESSION_LEDGER": str(tmp_path / "suppressions.jsonl"),
+        "MEMADMIN_SECOND_FACTOR": "optional",
+        "MEMADMIN_PURPOSE": "optional",
+        "MEMADMIN_CANCEL_MINUTES": "1",
+    }
+    places = (("the last release", released), ("this version", Path(settings.CHECKOUT_DIR)))
+    return [
+        Version(name, folder, tmp_path, {**common, "MEMADMIN_DATA_DIR": str(tmp_path / f"data-{number}")})
+        for number, (name, folder) in enumerate(places)
+    ]
+
+
+def test_the_last_release_and_this_version_work_on_one_database(
+    database: EmbeddedServer, versions: list[Version], tmp_path: Path
+) -> None:
+    for version, expected in zip(versions, (LAST_RELEASE["lost_pages"], []), strict=True):
+        with version.serving() as address:
+            lost, count = lost_pages(address)
+            assert count > 10
+            assert lost == expected, f"{version.name}: {lost} are no pages"
+
+    agents_address = f"postgresql://postgres@/memadmin?host={database.ensure_running().socket_dir}"
+    for number, version in enumerate(versions):
+        propose(version, number, tmp_path)
+        assert version.run("-c", AGENT, agents_address, f"session-{number}", f"person-{number}") == "1\n"
+        version.command("hold", "place", "--subject", f"person-{number}", "--reason", "a trial", "--by", "everything")
+        version.command("sequence_audit", "--once")
+    # On what this version has written.
+    last_release = versions[0]
+    propose(last_release, len(versions), tmp_path)
+    last_release.command("sequence_audit", "--once")
+    for version in versions:
+        report = json.loads(version.command("verify_audit", "--json"))
+        assert report["verdict"] in ("ok", "unanchored"), f"{version.name}: {report}"
+    with working_on(database):
+        assert Memory.objects.count() == 5
+        assert LegalHold.objects.count() == 2
+
+
+def propose(version: Version, number: int, folder: Path) -> None:
+    """The command of this version proposes a memory."""
+    file = folder / f"{number}.json"
+    file.write_text(json.dumps({f"person-{number}": {"favorite_drink": "chai"}}))
+    assert "1 proposed" in version.command("import_memories", str(file))

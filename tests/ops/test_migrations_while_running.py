@@ -1,0 +1,159 @@
+"""Each migration since the last release: it is safe while the older version runs, or says what it is not."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection
+from django.db.migrations import Migration
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+
+from memadmin import migrating
+
+LAST_RELEASE: dict[str, Any] = tomllib.loads(Path(__file__).with_name("last_release.toml").read_text())
+
+OUR_APPS = sorted(
+    app.label
+    for app in apps.get_app_configs()
+    if app.name.startswith(("memadmin", "sessions_app", "memories_app"))
+    and any(Path(app.path).glob("migrations/0*.py"))
+)
+
+SAFE = (
+    r"BEGIN",
+    r"COMMIT",
+    r"SET CONSTRAINTS .* IMMEDIATE",
+    r"CREATE TABLE ",
+    r"COMMENT ON ",
+    r"(?:CREATE|DROP) (?:UNIQUE )?INDEX CONCURRENTLY ",
+    # Older inserts leave the column out. A default that is computed for each row would write the whole table.
+    r'ALTER TABLE "\w+" ADD COLUMN (?!.*(?:UNIQUE|random|clock_timestamp))(?!(?!.* DEFAULT ).* NOT NULL)',
+    r'ALTER TABLE "\w+" ALTER COLUMN "\w+" (?:DROP NOT NULL|SET DEFAULT )',
+)
+
+
+def since_the_release() -> list[Migration]:
+    """Our migrations that an upgrade applies, in their order."""
+    loader = MigrationLoader(None)
+    graph, newest = loader.graph, LAST_RELEASE["migrations"]
+    plan = {key: None for leaf in graph.leaf_nodes() for key in graph.forwards_plan(leaf)}
+    return [graph.nodes[key] for key in plan if key[0] in OUR_APPS and key[1] > newest.get(key[0], "")]
+
+
+def statements_of(migration: Migration) -> list[str]:
+    """What it would run. A function of Python is the line with which Django says that it cannot be written as SQL."""
+    loader = MigrationLoader(connection)
+    collected = loader.collect_sql([(loader.get_migration(migration.app_label, migration.name), False)])
+    lines = [line for line in collected if not re.match("--(?! THIS OPERATION)", line)]
+    return [" ".join(statement.split()) for statement in "\n".join(lines).split(";\n") if statement.strip(" ;\n")]
+
+
+def doubtful(statements: list[str], new_tables: set[str]) -> list[str]:
+    """Statements that an older version, or a large table, could suffer from. `new_tables` are known to nobody else."""
+    return [
+        statement
+        for statement in statements
+        if not re.match("|".join(SAFE), statement)
+        and not ((table := re.search(r' (?:TABLE|ON) "(\w+)"', statement)) and table[1] in new_tables)
+    ]
+
+
+def test_all_our_apps_are_in_the_list_of_the_release() -> None:
+    """An app with its first migration since then needs no line."""
+    on_disk = set(MigrationLoader(None).disk_migrations)
+    assert set(LAST_RELEASE["migrations"].items()) <= on_disk
+
+
+@pytest.mark.django_db
+def test_a_migration_that_an_older_version_could_suffer_from_says_so() -> None:
+    new_tables: set[str] = set()
+    for migration in since_the_release():
+        statements = statements_of(migration)
+        new_tables |= {name for each in statements for name in re.findall(r'^CREATE TABLE "(\w+)"', each)}
+        found, sentence = doubtful(statements, new_tables), getattr(migration, "while_older_runs", "")
+        if found:
+            assert re.match(r"(Safe|Not safe): .*\.$", sentence), (
+                f"{migration} needs `while_older_runs`, which begins with `Safe: ` or `Not safe: `, for: {found}"
+            )
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_doubtful"),
+    [
+        ('CREATE TABLE "a" ("id" bigint NOT NULL PRIMARY KEY)', False),
+        ('ALTER TABLE "a" ADD COLUMN "b" integer NULL', False),
+        ('ALTER TABLE "a" ADD COLUMN "b" integer DEFAULT 0 NOT NULL', False),
+        ('ALTER TABLE "a" ADD COLUMN "b" integer NOT NULL', True),
+        ('ALTER TABLE "a" ADD COLUMN "b" integer NULL UNIQUE', True),
+        ('ALTER TABLE "a" ADD COLUMN "b" uuid DEFAULT gen_random_uuid() NOT NULL', True),
+        ('ALTER TABLE "a" ALTER COLUMN "b" DROP DEFAULT', True),
+        ('ALTER TABLE "a" ALTER COLUMN "b" SET NOT NULL', True),
+        ('ALTER TABLE "a" ALTER COLUMN "b" TYPE bigint', True),
+        ('ALTER TABLE "a" ALTER COLUMN "b" DROP NOT NULL', False),
+        ('ALTER TABLE "a" DROP COLUMN "b" CASCADE', True),
+        ('ALTER TABLE "a" RENAME COLUMN "b" TO "c"', True),
+        ('ALTER TABLE "a" ADD CONSTRAINT "c" CHECK ("b" > 0)', True),
+        ('ALTER TABLE "new" ADD CONSTRAINT "c" CHECK ("b" > 0)', False),
+        ('CREATE INDEX "i" ON "a" ("b")', True),
+        ('CREATE INDEX "i" ON "new" ("b")', False),
+        ('CREATE INDEX CONCURRENTLY "i" ON "a" ("b")', False),
+        ('DROP TABLE "a" CASCADE', True),
+        ("CREATE OR REPLACE FUNCTION f() RETURNS void", True),
+        ("-- THIS OPERATION CANNOT BE WRITTEN AS SQL", True),
+    ],
+)
+def test_what_is_doubtful(statement: str, is_doubtful: bool) -> None:
+    assert bool(doubtful([statement], {"new"})) == is_doubtful
+
+
+@pytest.mark.django_db
+def test_migrate_says_first_what_is_not_safe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And says nothing on a new database, or when all is done."""
+    loader = MigrationLoader(None)
+    (app, name) = loader.graph.leaf_nodes("sessions_app")[0]
+    monkeypatch.setattr(
+        type(loader.graph.nodes[app, name]), "while_older_runs", "Not safe: lists are gone.", raising=False
+    )
+    err = StringIO()
+    call_command("migrate", plan=True, stdout=StringIO(), stderr=err)
+    assert not err.getvalue()
+    MigrationRecorder(connection).record_unapplied(app, name)
+    call_command("migrate", plan=True, stdout=StringIO(), stderr=err)
+    assert err.getvalue() == (
+        f"While an older version runs, {app}.{name} is not safe: lists are gone."
+        " Stop web servers and workers first, or accept it.\n"
+    )
+    assert list(migrating.warnings_of([], is_new=True)) == []
+
+
+def git(*arguments: str) -> str:
+    return subprocess.run(
+        ["git", *arguments], cwd=settings.CHECKOUT_DIR, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def newest_by_app(files: Iterator[str] | list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for file in sorted(files):
+        if named := re.fullmatch(r"(?:\w+/)?(\w+)/migrations/(0\w+)\.py", file):
+            found[named[1]] = named[2]
+    return found
+
+
+def test_the_list_is_that_of_the_commit() -> None:
+    try:
+        files = git("ls-tree", "-r", "--name-only", LAST_RELEASE["commit"]).splitlines()
+    except subprocess.CalledProcessError:
+        pytest.skip("THE LAST RELEASE IS NOT IN THIS CHECKOUT, which has no history: its migrations were not compared.")
+    assert newest_by_app(files) == LAST_RELEASE["migrations"]
