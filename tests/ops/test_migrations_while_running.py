@@ -43,6 +43,9 @@ SAFE = (
 )
 
 
+BY_PYTHON = "-- THIS OPERATION CANNOT BE WRITTEN AS SQL"
+
+
 def since_the_release() -> list[Migration]:
     """Our migrations that an upgrade applies, in their order."""
     loader = MigrationLoader(None)
@@ -55,8 +58,9 @@ def statements_of(migration: Migration) -> list[str]:
     """What it would run. A function of Python is the line with which Django says that it cannot be written as SQL."""
     loader = MigrationLoader(connection)
     collected = loader.collect_sql([(loader.get_migration(migration.app_label, migration.name), False)])
-    lines = [line for line in collected if not re.match("--(?! THIS OPERATION)", line)]
-    return [" ".join(statement.split()) for statement in "\n".join(lines).split(";\n") if statement.strip(" ;\n")]
+    lines = [f"{line};" if line == BY_PYTHON else line for line in collected if not re.match("--(?! THIS)", line)]
+    found = [" ".join(each.split()).rstrip(";") for each in "\n".join(lines).split(";\n")]
+    return [statement for statement in found if statement]
 
 
 def doubtful(statements: list[str], new_tables: set[str]) -> list[str]:
@@ -110,11 +114,19 @@ def test_a_migration_that_an_older_version_could_suffer_from_says_so() -> None:
         ('CREATE INDEX CONCURRENTLY "i" ON "a" ("b")', False),
         ('DROP TABLE "a" CASCADE', True),
         ("CREATE OR REPLACE FUNCTION f() RETURNS void", True),
-        ("-- THIS OPERATION CANNOT BE WRITTEN AS SQL", True),
+        (BY_PYTHON, True),
     ],
 )
 def test_what_is_doubtful(statement: str, is_doubtful: bool) -> None:
     assert bool(doubtful([statement], {"new"})) == is_doubtful
+
+
+@pytest.mark.django_db
+def test_a_function_of_python_is_a_statement_of_its_own() -> None:
+    migration = MigrationLoader(None).get_migration("memories_app", "0009_saved_views_of_all_lists")
+    statements = statements_of(migration)
+    assert BY_PYTHON in statements
+    assert [each for each in statements if "DROP TABLE" in each] == ['DROP TABLE "memories_app_savedview" CASCADE']
 
 
 @pytest.mark.django_db
