@@ -138,6 +138,20 @@ def lost_pages(address: str) -> tuple[list[str], int]:
 
 
 @pytest.fixture
+def released(tmp_path: Path) -> Path:
+    """The files of the last release, from the history of this checkout."""
+    archive = subprocess.run(
+        ["git", "archive", LAST_RELEASE["commit"]], cwd=settings.CHECKOUT_DIR, capture_output=True, check=False
+    )
+    if archive.returncode:
+        pytest.skip(f"THE LAST RELEASE WAS NOT TRIED: {LAST_RELEASE['commit']} is not in this checkout's history.")
+    folder = tmp_path / "released"
+    with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:
+        files.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.fixture
 def database(tmp_path: Path, django_db_blocker: DjangoDbBlocker) -> Iterator[EmbeddedServer]:
     """The schema of this version, with a store, a person who may do everything, and one who approves."""
     server = server_for(tmp_path / "pg")
@@ -157,16 +171,8 @@ def database(tmp_path: Path, django_db_blocker: DjangoDbBlocker) -> Iterator[Emb
 
 
 @pytest.fixture
-def versions(database: EmbeddedServer, tmp_path: Path) -> list[Version]:
+def versions(released: Path, database: EmbeddedServer, tmp_path: Path) -> list[Version]:
     """The last release, and this version, with the same settings."""
-    archive = subprocess.run(
-        ["git", "archive", LAST_RELEASE["commit"]], cwd=settings.CHECKOUT_DIR, capture_output=True, check=False
-    )
-    if archive.returncode:
-        pytest.skip(f"THE LAST RELEASE WAS NOT TRIED: {LAST_RELEASE['commit']} is not in this checkout's history.")
-    released = tmp_path / "released"
-    with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:
-        files.extractall(released, filter="data")
     common = {
         "DATABASE_URL": "postgres://postgres@/memadmin",
         "PGHOST": database.ensure_running().socket_dir,
@@ -186,7 +192,7 @@ def versions(database: EmbeddedServer, tmp_path: Path) -> list[Version]:
 
 
 def test_the_last_release_and_this_version_work_on_one_database(
-    database: EmbeddedServer, versions: list[Version], tmp_path: Path
+    versions: list[Version], database: EmbeddedServer, tmp_path: Path
 ) -> None:
     for version, expected in zip(versions, (LAST_RELEASE["lost_pages"], []), strict=True):
         with version.serving() as address:
