@@ -13,7 +13,6 @@ from typing import Any
 from memadmin.retention.targets import sessions
 from memadmin.runs import engine
 from memadmin.runs.models import Run
-from sessions_app.stores.base import Deleted
 from sessions_app.stores.sqlite.backend import SqliteBackend
 from tests.forks import use_database
 
@@ -55,16 +54,22 @@ def make_chunks_small(rows: int) -> None:
 
 
 def main_elsewhere(database: str, data_dir: Path, run_id: int, number: int, rows: int) -> None:
-    """Is killed after its deletion of this number in a file, before anything of it is committed here."""
+    """Is killed after its change of this number in a file, before anything of it is committed here."""
     use_database(database, data_dir)
-    deletions, delete_some = itertools.count(1), SqliteBackend.delete_some
+    changes = itertools.count(1)
 
-    def delete_and_die(backend: SqliteBackend, session_id: str, *, at_most: int) -> Deleted:
-        deleted = delete_some(backend, session_id, at_most=at_most)
-        if next(deletions) == number:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return deleted
+    def die_after(name: str) -> None:
+        change = getattr(SqliteBackend, name)
 
-    setattr(SqliteBackend, "delete_some", delete_and_die)  # noqa: B010
+        def change_and_die(backend: SqliteBackend, *arguments: Any, **named: Any) -> Any:
+            changed = change(backend, *arguments, **named)
+            if next(changes) == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return changed
+
+        setattr(SqliteBackend, name, change_and_die)
+
+    for name in ("delete_some", "delete_items", "replace_item"):
+        die_after(name)
     make_chunks_small(rows)
     engine.carry_on(Run.objects.get(pk=run_id))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,19 +13,27 @@ from django.conf import settings as ours
 from django.db import connection
 from django.utils.timezone import now
 
+from memadmin.audit.models import AuditEvent
+from memadmin.retention import audit_events
 from memadmin.retention.models import PolicyVersion, SweepResult, UnfinishedExpiry
 from memadmin.retention.sweep.starting import request_sweep
+from memadmin.retention.targets import noting
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from memadmin.runs.services import cancel_run
+from memories_app.models import Evidence
+from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord
 from sessions_app.services.discovery import discover
-from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import Capability, StoreUnavailable
 from sessions_app.stores.sqlite.backend import SqliteBackend
-from tests.agents import run_sql, second_connection, user
+from tests.agents import assistant, run_sql, second_connection, user
 from tests.forks import PROCESSES
+from tests.memories.builders import approved as approved_memory
 from tests.people import person
 from tests.retention import swept_and_killed
+from tests.retention.builders import make_hold
 from tests.retention.policies import in_force, swept
 from tests.stores.sqlite_files import SqliteAgent
 
@@ -76,6 +85,9 @@ def everything_is_counted(agent: SqliteAgent) -> None:
     assert set(SessionRecord.objects.values_list("session_id", flat=True)) <= {"young", "first"}
     assert counted() == (3, LONG + 6)
     assert not UnfinishedExpiry.objects.exists()
+
+
+# --- whole sessions ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -160,3 +172,119 @@ def test_a_long_session_is_fenced_before_a_part_of_it_goes(
     assert len(fenced) > 3
     assert all(fenced)
     everything_is_counted(agent)
+
+
+# --- items of sessions that go on -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def half_old(agent: SqliteAgent) -> SqliteAgent:
+    """All sessions went on two hours ago, with two items each."""
+    for name in ("long", "short:1", "short:2"):
+        agent.add(name, user("new"), assistant("answer"))
+    agent.ask(
+        "UPDATE agent_messages SET created_at = datetime('now', '-2 hours') WHERE created_at > date('now', '-9 days')"
+    )
+    agent.ask("UPDATE agent_sessions SET updated_at = datetime('now', '-2 hours')")
+    discover(agent.store)
+    SessionRecord.objects.update(last_activity_at=now() - timedelta(hours=2))
+    return agent
+
+
+def learned_from(name: str) -> Evidence:
+    """A quote of the oldest item of a session."""
+    record = SessionRecord.objects.get(session_id=name)
+    store = backend_for(record.store)
+    (first,) = store.first_page(name, 1).items
+    return Evidence.objects.create(
+        memory=approved_memory(f"tea of {name}"), quote="tea", record_id=record.pk, session_id=name, item_id=first.id
+    )
+
+
+def item_policy(action: str) -> PolicyVersion:
+    return in_force("Old items", target="items", clock="written", days=30, action=action)
+
+
+def old_texts(agent: SqliteAgent, name: str) -> list[str]:
+    return [text for text in agent.stored(name) if "item " in text]
+
+
+def all_items_are_counted(agent: SqliteAgent, quotes: Sequence[Evidence]) -> None:
+    """Each item and each session once, in the ledger and in the log, and what was learned from them has its outcome."""
+    for name, count in (("long", LONG), ("short:1", 3), ("short:2", 3)):
+        assert not old_texts(agent, name)
+        assert len(agent.stored(name)) in (2, count + 2)
+    assert len(old_texts(agent, "young")) == 2
+    assert counted() == (3, LONG + 6)
+    events = AuditEvent.objects.filter(type=audit_events.ITEMS_EXPIRED.name).values_list("counters", flat=True)
+    assert sum(counters["items"] for counters in events) == LONG + 6
+    assert [Evidence.objects.get(pk=quote.pk).quote for quote in quotes] == ["", ""]
+    assert not UnfinishedExpiry.objects.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", ["delete", "redact"])
+def test_killed_after_each_change_of_items_everything_is_counted(half_old: SqliteAgent, action: str) -> None:
+    """Each process does one change more than the one before, and dies after it."""
+    item_policy(action)
+    quotes = [learned_from(name) for name in ("long", "short:1")]
+    run, kills = request_sweep(), 0
+    while killed_after_deletion(kills + 1, run):
+        kills += 1
+        assert kills < 20
+    assert kills >= 2, "it was never killed after a change"
+    run.refresh_from_db()
+    assert run.state == Run.State.COMPLETE, (run.reason, run.exceptions)
+    all_items_are_counted(half_old, quotes)
+
+
+@pytest.mark.slow
+def test_the_next_run_counts_the_items_although_the_policy_has_ended(half_old: SqliteAgent) -> None:
+    version = item_policy("delete")
+    run = request_sweep()
+    assert killed_after_deletion(2, run)
+    gone = LONG + 6 - sum(len(old_texts(half_old, name)) for name in ("long", "short:1", "short:2"))
+    assert gone
+    cancel_run(Run.objects.get(pk=run.pk), by=person("compliance"))
+    in_force(policy=version.policy, days=400, target="items", clock="written")
+    assert swept().state == Run.State.COMPLETE
+    assert counted()[1] == gone
+    assert not UnfinishedExpiry.objects.exists()
+
+
+def test_noted_items_of_a_session_that_is_held_by_now_stay(
+    half_old: SqliteAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item_policy("delete")
+
+    def die(*args: Any, **named: Any) -> None:
+        raise StoreUnavailable("away")
+
+    with monkeypatch.context() as away:
+        away.setattr(SqliteBackend, "delete_items", die)
+        swept()
+    assert UnfinishedExpiry.objects.filter(item_marks__isnull=False).exists()
+    make_hold(SessionRecord.objects.get(session_id="long"), by=person("compliance"))
+    assert swept().state == Run.State.COMPLETE
+    assert len(old_texts(half_old, "long")) == LONG
+    assert counted() == (2, 6)
+    assert not UnfinishedExpiry.objects.exists()
+
+
+def test_items_that_changed_after_they_were_noted_are_known_by_their_texts_where_they_have_no_ids() -> None:
+    class WithoutIds:
+        capabilities: frozenset[Capability] = frozenset()
+
+        def every_item(self, session_id: str) -> Iterator[StoredItem]:
+            for number, text in enumerate(self.texts):
+                yield StoredItem(str(number), Position((number,)), text, len(text), None)
+
+        texts = ("one", "two", "three")
+
+    backend: Any = WithoutIds()
+    record = SessionRecord(session_id="any")
+    marks = [noting.mark(item) for item in backend.every_item("any")][:2]
+    assert all(noting.key_of(backend, mark) in noting.keys_there(backend, record) for mark in marks)
+    backend.texts = ("two", "three")
+    there = noting.keys_there(backend, record)
+    assert [noting.key_of(backend, mark) in there for mark in marks] == [False, True]

@@ -69,7 +69,7 @@ class UnfinishedExpiry(models.Model):
     """A session of which a sweep has deleted some items: the next chunk, or the next run, goes on with it.
 
     Its fence is up then, so that no agent writes between items that go. Sessions of other systems have a row, without a
-    fence, already before the first item goes.
+    fence, already before the first item goes; so have those that go on without some of their items.
     """
 
     record_id = models.UUIDField(primary_key=True)
@@ -77,6 +77,8 @@ class UnfinishedExpiry(models.Model):
     since = models.DateTimeField(auto_now_add=True)
     # Of other systems: items that were there, without those that are counted as deleted.
     items = models.BigIntegerField(null=True)
+    # Of a session of another system that goes on: the items that are about to go, as pairs of id and mark.
+    item_marks = models.JSONField(null=True)
 
     class Meta:
         default_permissions = ()

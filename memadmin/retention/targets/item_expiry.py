@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from time import monotonic
+
+from django.db import transaction
 
 from memadmin import audit
 from memadmin.retention import audit_events
 from memadmin.retention.policies.rules import Action, Rule, has_minimum_for
+from memadmin.retention.targets import noting
 from memadmin.retention.targets.after_sessions import delete_what_hung_on_items
-from memadmin.retention.targets.base import KeptReason, SweepChunk
+from memadmin.retention.targets.base import SweepChunk
 from memadmin.runs.engine import CHUNK_SECONDS
 from sessions_app.encryption import sealing_of
 from sessions_app.encryption.purging import Purge, encrypted_or_written_at
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.redaction.items import NestedTooDeep, without_all_text
-from sessions_app.services.deletion_guards import check_deletion, refusals_explained
+from sessions_app.services.deletion_guards import DeletionRefused, check_deletion, refusals_explained
 from sessions_app.stores import backend_for
 from sessions_app.stores.rewriting import Changes, Rewriter
 from sessions_app.stores.sealed import sealed_backend_for
 
 LOOKED_AT = 100
 """Items at the beginning of a session among which the first one with a time is looked for."""
+
+MOST_NOTED = 1_000
+"""Items of one note, about: at some eighty bytes each."""
 
 
 class NoTime(Exception):
@@ -42,6 +50,11 @@ class ItemExpiry:
         self.minimums = [other.minimum for other in same if other.minimum and has_minimum_for(other, rule.target)]
         self.decision = Purge(at, time_of=self.due_at)
         self.seals = sealing_of(store).of_session(record.session_id)
+        self.key_of = partial(noting.key_of, backend_for(store))
+        # For notes: the items that alone may go, and the ids of those that were looked at.
+        self.only: set[Hashable] | None = None
+        self.seen: set[str] = set()
+        self.until = monotonic()
 
     def due_at(self, item: StoredItem) -> datetime | None:
         """The instant at which an item is due: its own time, the length, and every legal minimum."""
@@ -88,43 +101,87 @@ class ItemExpiry:
 
     # --- the run ------------------------------------------------------------------------------------------------------
 
+    def to_note(self, rewriter: Rewriter) -> tuple[list[noting.ItemMark], bool]:
+        """Items that would go, for about CHUNK_SECONDS or MOST_NOTED of them, and whether these are all.
+
+        For stores in other systems. Changes nothing. Raises StoreUnavailable.
+        """
+        self.learn_in_time()
+        marks: list[noting.ItemMark] = []
+
+        def note(items: Sequence[StoredItem]) -> Changes:
+            changes = self.changes_of(self.seals.examined(items, at=self.at, opens=True))
+            marks.extend(noting.mark(item) for item in items if item.id in changes.gone or item.id in changes.texts)
+            return Changes()
+
+        place: Position | None = None
+        while True:
+            place = rewriter.change_items(
+                self.record.session_id, place, decide=note, before_writing=self.before_writing
+            )
+            if place is None or len(marks) >= MOST_NOTED or (marks and monotonic() > self.until):
+                return marks, place is None
+
+    def settle(self, marks: Sequence[noting.ItemMark], chunk: SweepChunk) -> list[noting.ItemMark]:
+        """Counts the noted items that went and could not be counted; returns the others. Raises StoreUnavailable."""
+        there = noting.keys_there(backend_for(self.store), self.record)
+        gone = [mark for mark in marks if self.key_of(mark) not in there]
+        if gone:
+            tables: Counter[str] = Counter()
+            with suppress(DeletionRefused), refusals_explained(), transaction.atomic():
+                # A hold that came since keeps what hung on them.
+                tables = delete_what_hung_on_items(self.record, {item_id for item_id, _ in gone})
+            self.record_event(len(gone))
+            self.add(chunk, len(gone), tables)
+        return [mark for mark in marks if self.key_of(mark) in there]
+
     def expire(self, rewriter: Rewriter, chunk: SweepChunk) -> bool:
         """Deletes or redacts what is due, for about CHUNK_SECONDS; true if no more is due.
 
         Each step of the rewriter is in the chunk's transaction. Raises DeletionRefused and StoreUnavailable.
         """
-        began = monotonic()
-        self.learn()
-        # All of a session is read for each chunk: a chunk of a long one deletes for as long as it took to read.
-        until = monotonic() + max(monotonic() - began, CHUNK_SECONDS)
+        self.learn_in_time()
         place: Position | None = None
-        has_changed = False
         while True:
             self.kept_before = self.decision.kept_expired
             self.tables: Counter[str] = Counter()
             place = rewriter.change_items(
                 self.record.session_id, place, decide=self.decide, before_writing=self.before_writing
             )
-            count = len(self.changes.gone) + len(self.changes.texts)
-            chunk.items += count
-            chunk.passed += count
-            chunk.tables.update(self.tables)
-            if count and not has_changed:
-                has_changed = True
-                chunk.shown.append(self.record.pk)
-            if place is None or monotonic() > until:
-                break
-        if place is not None:
-            return False
-        chunk.taken += has_changed
-        if self.decision.kept_expired:
-            chunk.left[KeptReason.KEPT_WITH_TURN] += self.decision.kept_expired
-        return True
+            self.add(chunk, len(self.changes.gone) + len(self.changes.texts), self.tables)
+            if place is None or monotonic() > self.until:
+                return place is None
+
+    def expire_noted(
+        self, rewriter: Rewriter, chunk: SweepChunk, marks: Sequence[noting.ItemMark]
+    ) -> list[noting.ItemMark]:
+        """`expire` of these items alone; returns those for which there was no time."""
+        self.only = {self.key_of(mark) for mark in marks}
+        is_all = self.expire(rewriter, chunk)
+        return [] if is_all else [mark for mark in marks if mark[0] not in self.seen]
+
+    def learn_in_time(self) -> None:
+        """All of a session is read for each chunk: a chunk of a long one works for as long as it took to read."""
+        began = monotonic()
+        self.learn()
+        self.until = monotonic() + max(monotonic() - began, CHUNK_SECONDS)
+
+    def add(self, chunk: SweepChunk, count: int, tables: Counter[str]) -> None:
+        chunk.items += count
+        chunk.passed += count
+        chunk.tables.update(tables)
+        if count and self.record.pk not in chunk.shown[-1:]:
+            chunk.shown.append(self.record.pk)
 
     def decide(self, items: Sequence[StoredItem]) -> Changes:
         """For the rewriter, which may call it again with the same items after a conflict with an agent."""
         self.decision.kept_expired = self.kept_before
         self.changes = self.changes_of(self.seals.examined(items, at=self.at, opens=True))
+        if self.only is not None:
+            self.seen.update(item.id for item in items)
+            noted = {item.id for item in items if self.key_of(noting.mark(item)) in self.only}
+            texts = {item_id: text for item_id, text in self.changes.texts.items() if item_id in noted}
+            self.changes = Changes(gone=self.changes.gone & noted, texts=texts)
         return self.changes
 
     def before_writing(self, changes: Changes) -> None:
@@ -133,13 +190,13 @@ class ItemExpiry:
         check_deletion(records=[self.record.pk])
         with refusals_explained():
             self.tables = delete_what_hung_on_items(self.record, changed)
-        audit.record(
-            audit_events.ITEMS_EXPIRED,
-            target=self.record,
-            subject=self.record.subject_id,
-            counters={"items": len(changed)},
-        )
+        self.record_event(len(changed))
         SessionRecord.objects.filter(pk=self.record.pk).inspect_again()
+
+    def record_event(self, count: int) -> None:
+        audit.record(
+            audit_events.ITEMS_EXPIRED, target=self.record, subject=self.record.subject_id, counters={"items": count}
+        )
 
 
 def redacted(items: Sequence[StoredItem], wanted: set[str]) -> Iterator[tuple[str, str]]:

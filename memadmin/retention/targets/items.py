@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from time import monotonic
@@ -12,23 +13,36 @@ from django.db.models import F
 
 from memadmin.retention.models import SweepResult
 from memadmin.retention.policies.rules import Action, Facts, Rule
+from memadmin.retention.targets import noting
 from memadmin.retention.targets.base import KeptReason, PlaceCount, SweepChunk, after, place_of, register
 from memadmin.retention.targets.due_rows import DueRows, database_time
 from memadmin.retention.targets.item_expiry import ItemExpiry, NoTime
-from memadmin.retention.targets.records import RecordTarget, agents_tables, refuse_unseen_activity, store_named
+from memadmin.retention.targets.records import (
+    RecordTarget,
+    agents_tables,
+    has_triggers,
+    refuse_unseen_activity,
+    store_named,
+)
 from memadmin.retention.targets.registry_rows import StillActive
 from memadmin.runs.engine import CHUNK_SECONDS, stop_if_asked
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.deletion_guards import DeletionRefused
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, SessionBusy, SessionUnreadable, StoreUnavailable
-from sessions_app.stores.rewriting import CannotRewrite, rewriter_for
+from sessions_app.stores.rewriting import CannotRewrite, Rewriter, rewriter_for
 
 SESSIONS_AT_ONCE = 100
 """Sessions of one chunk, at most. Of most of them only the first item is read."""
 
 MOST_COUNTED = 200
 """Sessions that a preview reads: a run reads all."""
+
+WITHIN = "within"
+"""Key of the cursor: the session of which only a part was changed, or noted."""
+
+CHANGED = "changed"
+"""Key of the cursor: the session of which only a part of the note is done."""
 
 
 @register
@@ -91,9 +105,16 @@ class ItemTarget(RecordTarget):
         """The sessions of which items are due: the others that the query finds are only old."""
         return self.count(due, rule, place)
 
+    def has_begun(self, rule: Rule, place: str) -> bool:
+        return bool(noting.item_notes(self.at_place(self.rows(), place), rule))
+
     def expire_chunk(self, due: DueRows, rule: Rule, result: SweepResult, *, at_most: int) -> SweepChunk:
+        """Items of the oldest sessions that are due. Those in other systems are noted in one chunk, and go in the next.
+
+        What is noted comes first, also of sessions that are not due any more.
+        """
         store = store_named(result.place)
-        rows = self.at_place(due.due(rule), store.name)
+        rows = self.at_place(due.due(rule), store.name) if due.rule_of(rule.version) else self.rows().none()
         chunk = SweepChunk(cursor=result.cursor)
         try:
             rewriter = rewriter_for(store, needed(rule))
@@ -101,37 +122,111 @@ class ItemTarget(RecordTarget):
             if count := rows.count():
                 chunk.left[KeptReason.CANNOT_REWRITE] = count
             return chunk
-        if "at" in result.cursor:
-            rows = rows.filter(after("registered_at", result.cursor))
+        notes = noting.item_notes(self.at_place(self.rows(), store.name), rule) if due.is_any_begun else {}
         at, until = due.at or database_time(), monotonic() + CHUNK_SECONDS
-        for record in rows.select_related("store").order_by("registered_at", "pk")[:SESSIONS_AT_ONCE]:
-            expiry = ItemExpiry(store, record, rule, due.rules, at)
-            try:
-                if expiry.is_old():
-                    if result.cursor.get("within") != str(record.pk):
-                        # What the run itself has changed would look like an agent's writing.
-                        refuse_unseen_activity(backend_for(store), record)
-                    if not expiry.expire(rewriter, chunk):
-                        chunk.cursor = {**chunk.cursor, "within": str(record.pk)}
-                        break
-            except NoTime:
-                chunk.left[KeptReason.NO_TIME] += 1
-            except DeletionRefused:
-                chunk.held += 1
-            except StillActive:
-                chunk.left[KeptReason.ACTIVE] += 1
-            except (SessionBusy, SessionUnreadable) as problem:
-                chunk.left[KeptReason.BUSY if isinstance(problem, SessionBusy) else KeptReason.UNREADABLE] += 1
-            except StoreUnavailable:
-                if chunk.passed:
+        if notes:
+            due_now = set(rows.filter(pk__in=[record.pk for record in notes]).values_list("pk", flat=True))
+            for record, marks in notes.items():
+                expiry = ItemExpiry(store, record, rule, due.rules, at)
+                is_done = self.expire_noted(expiry, rewriter, chunk, marks, is_due=record.pk in due_now)
+                if not is_done or monotonic() > until:
                     break
-                raise
-            chunk.passed += 1
-            chunk.cursor = place_of(record, "registered_at")
-            if monotonic() > until:
-                break
+        else:
+            if "at" in result.cursor:
+                rows = rows.filter(after("registered_at", result.cursor))
+            for record in rows.select_related("store").order_by("registered_at", "pk")[:SESSIONS_AT_ONCE]:
+                expiry = ItemExpiry(store, record, rule, due.rules, at)
+                if not self.expire_next(expiry, rewriter, chunk) or monotonic() > until:
+                    break
         chunk.tables.update(agents_tables(store, items=chunk.items))
         return chunk
+
+    def expire_next(self, expiry: ItemExpiry, rewriter: Rewriter, chunk: SweepChunk) -> bool:
+        """Deletes or redacts items of a session, or notes them; true if it is done with the session.
+
+        Raises StoreUnavailable if the chunk has done nothing yet.
+        """
+        record, is_all = expiry.record, True
+        marks: list[noting.ItemMark] = []
+        # What the run itself has changed would look like an agent's writing.
+        is_within = chunk.cursor.get(WITHIN) == str(record.pk)
+        try:
+            with counted_if_left(chunk):
+                if expiry.is_old():
+                    if not is_within:
+                        refuse_unseen_activity(backend_for(expiry.store), record)
+                    if has_triggers(expiry.store):
+                        is_all = expiry.expire(rewriter, chunk)
+                    else:
+                        marks, is_all = expiry.to_note(rewriter)
+                    if is_all and expiry.decision.kept_expired:
+                        chunk.left[KeptReason.KEPT_WITH_TURN] += expiry.decision.kept_expired
+        except StoreUnavailable:
+            if chunk.passed:
+                return False
+            raise
+        chunk.passed += 1
+        if marks:
+            noting.note_items(record, expiry.rule, marks)
+        if not is_all:
+            chunk.cursor = {**chunk.cursor, WITHIN: str(record.pk)}
+            return False
+        # What is noted is counted when it goes.
+        chunk.taken += not marks and (is_within or record.pk in chunk.shown[-1:])
+        chunk.cursor = place_of(record, "registered_at")
+        return True
+
+    def expire_noted(
+        self,
+        expiry: ItemExpiry,
+        rewriter: Rewriter,
+        chunk: SweepChunk,
+        marks: Sequence[noting.ItemMark],
+        *,
+        is_due: bool,
+    ) -> bool:
+        """Counts the noted items that are gone, and deletes or redacts the others if they are due; true if it is done
+        with the note. Raises StoreUnavailable if the chunk has done nothing yet.
+        """
+        record, left = expiry.record, []
+        is_changed = chunk.cursor.get(CHANGED) == str(record.pk)
+        is_within = chunk.cursor.get(WITHIN) == str(record.pk)
+        try:
+            with counted_if_left(chunk):
+                there = expiry.settle(marks, chunk)
+                if there and is_due:
+                    if not is_changed and not is_within:
+                        refuse_unseen_activity(backend_for(expiry.store), record)
+                    left = expiry.expire_noted(rewriter, chunk, there)
+        except StoreUnavailable:
+            if chunk.passed:
+                return False
+            raise
+        chunk.passed += 1
+        if left:
+            noting.note_items(record, expiry.rule, left)
+            chunk.cursor = {**chunk.cursor, CHANGED: str(record.pk)}
+            return False
+        noting.forget(record)
+        chunk.taken += not is_within and (is_changed or record.pk in chunk.shown[-1:])
+        return True
+
+
+@contextmanager
+def counted_if_left(chunk: SweepChunk) -> Iterator[None]:
+    """Counts a session that stays for now, by its reason. Other problems of the store pass."""
+    try:
+        yield
+    except NoTime:
+        chunk.left[KeptReason.NO_TIME] += 1
+    except DeletionRefused:
+        chunk.held += 1
+    except StillActive:
+        chunk.left[KeptReason.ACTIVE] += 1
+    except SessionBusy:
+        chunk.left[KeptReason.BUSY] += 1
+    except SessionUnreadable:
+        chunk.left[KeptReason.UNREADABLE] += 1
 
 
 def needed(rule: Rule) -> Capability:

@@ -1,4 +1,4 @@
-"""Notes of sessions that are about to go from another system, with the number of their items.
+"""Notes of sessions that are about to go from another system, with the number of their items, and of single items.
 
 What is deleted there does not come back, also if this process is killed before it has counted it. So a note is
 committed in a chunk of its own first: what the note says and is not there any more was taken, and is counted then.
@@ -6,14 +6,16 @@ committed in a chunk of its own first: what the note says and is not there any m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from django.db.models import F, QuerySet
 from django.db.models.functions import Greatest
 
 from memadmin.retention.models import UnfinishedExpiry
 from memadmin.retention.policies.rules import Rule
+from sessions_app.items import StoredItem
 from sessions_app.models import SessionRecord
+from sessions_app.redaction.shown import mark_of
 from sessions_app.stores.base import Backend, Capability, SessionBusy, SessionUnreadable
 
 
@@ -73,3 +75,40 @@ def gone_uncounted(backend: Backend, records: QuerySet[SessionRecord]) -> list[S
     for session_id in there:
         forget(found[session_id])
     return [record for session_id, record in sorted(found.items()) if session_id not in there]
+
+
+# --- single items -----------------------------------------------------------------------------------------------------
+
+ItemMark = tuple[str, str]
+"""Id of an item and mark of its stored text, which a redaction changes."""
+
+
+def mark(item: StoredItem) -> ItemMark:
+    """Of an item as it is stored, whole and not decrypted."""
+    return item.id, mark_of(item.raw)
+
+
+def note_items(record: SessionRecord, rule: Rule, marks: Sequence[ItemMark]) -> None:
+    """Notes items of a session that goes on; the caller's transaction must be over before they go."""
+    columns = {"version_id": rule.version, "item_marks": marks}
+    UnfinishedExpiry.objects.update_or_create(record_id=record.pk, defaults=columns)
+
+
+def item_notes(records: QuerySet[SessionRecord], rule: Rule) -> dict[SessionRecord, list[ItemMark]]:
+    """Items that are noted under a version, by their session, for those of these records."""
+    notes = UnfinishedExpiry.objects.filter(version=rule.version, item_marks__isnull=False)
+    found = {note.record_id: note.item_marks or [] for note in notes}
+    return {
+        record: [(item_id, text_mark) for item_id, text_mark in found[record.pk]]
+        for record in records.filter(pk__in=found).select_related("store").order_by("pk")
+    }
+
+
+def key_of(backend: Backend, mark: ItemMark) -> Hashable:
+    """What an item is known by: in a store without ids others move to the places of those that go."""
+    return mark if Capability.ITEM_IDS in backend.capabilities else mark[1]
+
+
+def keys_there(backend: Backend, record: SessionRecord) -> set[Hashable]:
+    """What the items of a session are known by. Reads the session; raises SessionUnreadable and StoreUnavailable."""
+    return {key_of(backend, mark(item)) for item in backend.every_item(record.session_id)}
