@@ -151,6 +151,8 @@ class TestForm:
         assert str(record.pk) in text(page)
         assert "secret words" not in text(page)
         assert "old-session" not in text(page)
+        # Whoever uses the keyboard goes on at the result, and not at the top of the page.
+        assert 'id="simulation-title" tabindex="-1" autofocus' in " ".join(text(page).split())
         assert AuditEvent.objects.filter(type="retention.previewed").count() == 1
         assert not RetentionPolicy.objects.filter(name="Closed chats").exists()
         answer = propose(first)
