@@ -18,7 +18,7 @@ from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.stores.search_protocol import ItemSearch, WordIndex
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
+    from django.db.models import Q, QuerySet
 
     from sessions_app.models import SessionRecord
 
@@ -299,9 +299,10 @@ class Backend(Readable, Protocol):
     def count_each(self, session_ids: Sequence[str]) -> Mapping[str, int]:
         """Numbers of all items of these sessions, however many. Raises StoreUnavailable."""
 
-    def with_items(self, groups: QuerySet[SessionRecord, dict[str, Any]]) -> list[dict[str, Any]]:
-        """Rows of a query that groups session records of the store with `values()`, each with the number of all items
-        of its sessions as `items`. Raises StoreUnavailable.
+    def with_items(self, records: QuerySet[SessionRecord], condition: Q, **aggregates: Any) -> dict[str, Any]:
+        """The aggregates of a query of session records of the store, and as `items` the number of all items of those
+        that meet the condition. At once they must not be too many: all their ids are collected. Raises
+        StoreUnavailable.
         """
 
     def delete_some(self, session_id: str, *, at_most: int) -> Deleted:

@@ -38,7 +38,7 @@ from sessions_app.stores.scan_search import ScanSearch
 from sessions_app.stores.search_protocol import ItemSearch, WordIndex
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
+    from django.db.models import Q, QuerySet
 
     from sessions_app.models import SessionStore
 
@@ -162,13 +162,11 @@ class PagedBackend(ABC):
     def count_each(self, session_ids: Sequence[str]) -> Mapping[str, int]:
         return {session_id: self.count(session_id, cap=UNCAPPED) for session_id in session_ids}
 
-    def with_items(self, groups: QuerySet[SessionRecord, dict[str, Any]]) -> list[dict[str, Any]]:
-        found = list(groups.annotate(session_ids=ArrayAgg("session_id")))
-        for group in found:
-            ids = group.pop("session_ids") or []
-            batches = (ids[start : start + COUNTED_AT_ONCE] for start in range(0, len(ids), COUNTED_AT_ONCE))
-            group["items"] = sum(sum(self.count_each(batch).values()) for batch in batches)
-        return found
+    def with_items(self, records: QuerySet[SessionRecord], condition: Q, **aggregates: Any) -> dict[str, Any]:
+        found = records.aggregate(items=ArrayAgg("session_id", filter=condition), **aggregates)
+        ids = found["items"] or []
+        batches = (ids[start : start + COUNTED_AT_ONCE] for start in range(0, len(ids), COUNTED_AT_ONCE))
+        return {**found, "items": sum(sum(self.count_each(batch).values()) for batch in batches)}
 
     def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
         raise UnsupportedOperation(Capability.ERASE_SESSIONS.lack)

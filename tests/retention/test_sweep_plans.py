@@ -19,11 +19,14 @@ from memadmin.retention.models import PolicyVersion
 from memadmin.retention.policies.preview import histogram, preview, uncovered_by
 from memadmin.retention.policies.rules import Rule
 from memadmin.retention.policies.services import rules_in_force
+from memadmin.retention.targets import due_rows
 from memadmin.retention.targets.base import after, target_named
 from memadmin.retention.targets.due_rows import DueRows, database_time
 from memadmin.retention.targets.records import CLOCKS
+from sessions_app.models import SessionRecord
+from sessions_app.stores.sqlalchemy.backend import SQLAlchemyBackend
 from tests.agents import attach_main_store, run_sql
-from tests.builders import make_store
+from tests.builders import make_store, make_subject
 from tests.people import person
 from tests.retention.builders import make_hold
 from tests.retention.policies import in_force
@@ -156,6 +159,31 @@ def test_a_preview_reads_sessions_and_items_once(old_sessions: Rule) -> None:
     (node,) = [each for each in plan if each.get("Relation Name") == ITEMS]
     assert node["Node Type"] == "Index Only Scan", node
     assert "= ANY (" in node["Index Cond"]
+
+
+def test_a_large_preview_counts_a_bounded_number_of_sessions_at_once(
+    old_sessions: Rule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where all are equally old, and one subject has several."""
+    SessionRecord.objects.update(subject=make_subject())
+    make_hold(SessionRecord.objects.get(session_id="s1"), by=person("compliance"))
+    at = database_time()
+    (at_once,) = preview(old_sessions, [old_sessions], at=at).places
+    assert (at_once.rows, at_once.held, at_once.subjects) == (SESSIONS // 2 - 1, 1, 1)
+    numbers = []
+
+    def with_items(backend: SQLAlchemyBackend, records: QuerySet[SessionRecord], *arguments: Any, **named: Any) -> Any:
+        numbers.append(len(records))
+        return counting(backend, records, *arguments, **named)
+
+    counting = SQLAlchemyBackend.with_items
+    monkeypatch.setattr(SQLAlchemyBackend, "with_items", with_items)
+    for size in (7, SESSIONS // 2):
+        numbers.clear()
+        monkeypatch.setattr(due_rows, "COUNTED_AT_ONCE", size)
+        assert preview(old_sessions, [old_sessions], at=at).places == [at_once]
+        assert max(numbers) == size
+        assert sum(numbers) == SESSIONS // 2
 
 
 @pytest.mark.parametrize("count", [preview, histogram])

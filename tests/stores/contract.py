@@ -25,7 +25,7 @@ from typing import Any, Self, TypeVar, cast
 import pytest
 from agents.extensions.memory import EncryptedSession
 from django.db import connection
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q
 
 from memadmin.audit.models import AuditEvent
 from memadmin.counting import COUNT_CAP
@@ -734,14 +734,11 @@ class StoreContract:
         records = SessionRecord.objects.filter(store=agent.store)
         for session_id in wanted:
             records.get_or_create(store=agent.store, session_id=session_id)
-        is_three = records.filter(session_id__in=wanted).annotate(is_three=Q(session_id="three items"))
-        groups: QuerySet[SessionRecord, Any] = is_three.order_by("is_three").values("is_three")
-        groups = groups.annotate(sessions=Count("pk"))
-        assert backend.with_items(groups) == [
-            {"is_three": False, "sessions": 2, "items": 1},
-            {"is_three": True, "sessions": 1, "items": 3},
-        ]
-        assert list(backend.with_items(groups.none())) == []
+        known, is_three = records.filter(session_id__in=wanted), Q(session_id="three items")
+        for condition, items in ((is_three, 3), (~is_three, 1), (Q(session_id="other"), 0)):
+            assert backend.with_items(known, condition, sessions=Count("pk")) == {"sessions": 3, "items": items}
+        first_two = known.order_by("session_id")[:2]
+        assert backend.with_items(first_two, Q(pk__isnull=False), sessions=Count("pk")) == {"sessions": 2, "items": 1}
 
     def whole_sessions_go_together_or_none(self, agent: Agent, backend: Backend) -> None:
         sizes = {"whole a": 2, "whole b": 1, "whole c": 4}

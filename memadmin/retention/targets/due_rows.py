@@ -5,9 +5,10 @@ It says in SQL what `policies.resolution` says in Python. All instants are compu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -19,12 +20,18 @@ from django.db.models.lookups import Exact, LessThan, LessThanOrEqual
 from memadmin.retention.models import LegalHold, PolicyVersion, UnfinishedExpiry
 from memadmin.retention.policies.lengths import Length
 from memadmin.retention.policies.rules import Action, Rule, has_minimum_for
-from memadmin.retention.targets.base import ALWAYS, PlaceCount, RetentionTarget, target_named
+from memadmin.retention.targets.base import ALWAYS, PlaceCount, RetentionTarget, after, target_named
 
 NEVER = ~ALWAYS
 
-ItemCounting = Callable[[QuerySet[Any]], Iterable[dict[str, Any]]]
-"""Rows of a grouped query of session records, with the number of all items of each group as `items`."""
+TAKEN = Q(is_held=False, is_live=False)
+"""Condition of the rows that go, among those that are due; see `DueRows._with_reasons`."""
+
+ItemCounting = Callable[..., dict[str, Any]]
+"""Aggregates of session records, with the number of all items of some of them: see `Backend.with_items`."""
+
+COUNTED_AT_ONCE = 200_000
+"""Sessions of which one statement counts the items: it has an array of their ids."""
 
 DAYS_OF_DIFFERENCE = 4
 """How much an instant less some months can differ from the instant from which these months end then."""
@@ -42,6 +49,14 @@ def database_time() -> datetime:
         cursor.execute("SELECT now()")
         at: datetime = cursor.fetchone()[0]
         return at.astimezone(UTC)
+
+
+@cache
+def versions_of_chunk() -> QuerySet[Any, tuple[UUID, datetime, bool, bool]]:
+    """The query of `DueRows.of_chunk`. It is made once: each chunk asks it, and to make it takes longer than to ask."""
+    holds, begun = LegalHold.objects.filter(released_at__isnull=True), UnfinishedExpiry.objects.all()
+    in_force = PolicyVersion.objects.in_force().order_by()
+    return in_force.values_list("pk", Now(), Exists(holds), Exists(begun))
 
 
 class Later(Func):
@@ -93,16 +108,7 @@ class DueRows:
 
         `known` are rules by version, which never change; those that it lacks are added. One query, if it lacks none.
         """
-        versions = list(
-            PolicyVersion.objects.in_force()
-            .order_by()
-            .values_list(
-                "pk",
-                Now(),
-                Exists(LegalHold.objects.filter(released_at__isnull=True)),
-                Exists(UnfinishedExpiry.objects.all()),
-            )
-        )
+        versions = list(versions_of_chunk().all())
         if missing := {key for key, *_ in versions} - set(known):
             new = PolicyVersion.objects.filter(pk__in=missing).select_related("policy")
             known.update({version.pk: version.rule() for version in new})
@@ -135,11 +141,10 @@ class DueRows:
         held = self._held(rule)
         return self.decided(rule).none() if held is None else self.decided(rule).filter(held)
 
-    def count(self, rule: Rule, place: str, *, count_items: ItemCounting | None = None) -> PlaceCount:
+    def count(self, rule: Rule, place: str) -> PlaceCount:
         """Numbers of the rows at a place that the rule takes, that holds keep, and that are in use.
 
-        Two queries: one for whether there is any hold, and one that reads the rows once. `count_items` executes the
-        second, and counts the items of the rows with it.
+        Two queries: one for whether there is any hold, and one that reads the rows once.
         """
         target = target_named(rule.target)
         clock = target.clock(rule.clock)
@@ -147,22 +152,58 @@ class DueRows:
         if target.subject:
             figures["subjects"] = Count(target.subject, distinct=True)
         # In groups, so that each condition is computed once for a row: that of holds looks into several tables.
-        groups = (
-            target.at_place(self.decided(rule), place)
-            .annotate(is_held=whether(self._held(rule)), is_live=whether(self._live(rule)))
-            .order_by()
-            .values("is_held", "is_live")
-            .annotate(**figures)
-        )
+        groups = self._with_reasons(rule, place).order_by().values("is_held", "is_live").annotate(**figures)
         held = live = 0
-        taken: dict[str, Any] = {"count": 0, "items": 0} if count_items else {"count": 0}
-        for group in count_items(groups) if count_items else groups:
+        taken: dict[str, Any] = {"count": 0}
+        for group in groups:
             is_held, is_live = group.pop("is_held"), group.pop("is_live")
             held += group["count"] * is_held
             live += group["count"] * is_live
             if not (is_held or is_live):
                 taken = group
         return PlaceCount(place, rows=taken.pop("count"), held=held, live=live, **taken)
+
+    def count_with_items(self, rule: Rule, place: str, column: str, with_items: ItemCounting) -> PlaceCount:
+        """`count` of sessions, whose clock is `column`, with all items of those that the rule takes.
+
+        Two queries; where there are COUNTED_AT_ONCE sessions, three for each so many, and one.
+        """
+        rows = self._with_reasons(rule, place).order_by(column, "pk")
+        page, found = rows, []
+        while True:
+            found.append(
+                with_items(
+                    page[:COUNTED_AT_ONCE],
+                    TAKEN,
+                    read=Count("pk"),
+                    rows=Count("pk", filter=TAKEN),
+                    held=Count("pk", filter=Q(is_held=True)),
+                    live=Count("pk", filter=Q(is_live=True)),
+                    subjects=Count("subject", filter=TAKEN, distinct=True),
+                    oldest=Min(column, filter=TAKEN),
+                    newest=Max(column, filter=TAKEN),
+                )
+            )
+            if found[-1].pop("read") < COUNTED_AT_ONCE:
+                break
+            at, key = page.values_list(column, "pk")[COUNTED_AT_ONCE - 1]
+            page = rows.filter(after(column, {"at": at, "id": key}))
+        subjects = found[0]["subjects"]
+        if len(found) > 1:
+            # One subject can have sessions on several pages.
+            subjects = rows.filter(TAKEN).aggregate(count=Count("subject", distinct=True))["count"]
+        return PlaceCount(
+            place,
+            **{name: sum(each[name] for each in found) for name in ("rows", "items", "held", "live")},
+            subjects=subjects,
+            oldest=min((each["oldest"] for each in found if each["oldest"]), default=None),
+            newest=max((each["newest"] for each in found if each["newest"]), default=None),
+        )
+
+    def _with_reasons(self, rule: Rule, place: str) -> QuerySet[Any]:
+        """Rows at a place that are due under the rule, with whether they are held, and in use."""
+        rows: QuerySet[Any] = target_named(rule.target).at_place(self.decided(rule), place)
+        return rows.annotate(is_held=whether(self._held(rule)), is_live=whether(self._live(rule)))
 
     def outcome(self, rule: Rule) -> Expression:
         """What comes of a row in the rule's scope: "taken", "held" if only a hold keeps it, or "kept"."""

@@ -98,7 +98,7 @@ class SessionTarget(RecordTarget):
             return PlaceCount(place, problem=KeptReason.SENTENCES[KeptReason.CANNOT_ERASE])
         try:
             if has_triggers(store):
-                return due.count(rule, place, count_items=backend.with_items)
+                return due.count_with_items(rule, place, CLOCKS[rule.clock], backend.with_items)
             counted = self.count_rows(due, rule, place)
             return replace(counted, items=ask_each(backend, self.at_place(due.due(rule), place)))
         except StoreUnavailable:

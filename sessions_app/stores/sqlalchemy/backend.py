@@ -58,7 +58,7 @@ from sessions_app.stores.sqlalchemy.search import SearchBySql
 from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
+    from django.db.models import Q, QuerySet
 
     from sessions_app.models import SessionRecord
 
@@ -163,10 +163,19 @@ ORDER BY session_id
 LIMIT %(limit)s
 """)
 
-# Of each session no more items are counted than may go at once.
-COUNT_FIRST = sql.SQL("""
-SELECT asked, (SELECT count(*) FROM (SELECT FROM {messages} WHERE session_id = asked LIMIT %(cap)s) AS few)
-FROM unnest(%(session_ids)s::text[]) WITH ORDINALITY AS sessions(asked, place) ORDER BY place
+# One session after the other is counted, until one more would be too much.
+FIRST_SESSIONS = sql.SQL("""
+WITH RECURSIVE counted(place, asked, total) AS (
+    SELECT 0, NULL::text, 0::bigint
+    UNION ALL
+    SELECT place + 1, session_ids[place + 1], total + (
+        SELECT count(*)
+        FROM (SELECT FROM {messages} WHERE session_id = session_ids[place + 1] LIMIT %(at_most)s + 1) AS few
+    )
+    FROM counted, (SELECT %(session_ids)s::text[] AS session_ids) AS given
+    WHERE total <= %(at_most)s AND place < cardinality(session_ids)
+)
+SELECT asked FROM counted WHERE place > 0 AND total <= %(at_most)s ORDER BY place
 """)
 # Messages of several statements, for a round trip takes as long as a short one. Each sees what was committed before it.
 LOCK_SESSIONS = sql.SQL("""
@@ -207,9 +216,9 @@ class ItemsOfSessions(Func):
     template = "(SELECT count(*) FROM %(messages)s AS agent_items WHERE agent_items.session_id = ANY(%(expressions)s))"
     output_field = IntegerField()
 
-    def __init__(self, messages: str) -> None:
+    def __init__(self, messages: str, condition: Q) -> None:
         # With a collation of its own: the agents' column may have another one than the registry's.
-        super().__init__(ArrayAgg(Collate("session_id", "default")), messages=messages)
+        super().__init__(ArrayAgg(Collate("session_id", "default"), filter=condition), messages=messages)
 
 
 class SQLAlchemyBackend(PagedBackend):
@@ -260,13 +269,13 @@ class SQLAlchemyBackend(PagedBackend):
     def count_each(self, session_ids: Sequence[str]) -> Mapping[str, int]:
         return dict.fromkeys(session_ids, 0) | dict(self._ask(COUNT_EACH, session_ids=list(session_ids)))
 
-    def with_items(self, groups: QuerySet[SessionRecord, dict[str, Any]]) -> list[dict[str, Any]]:
+    def with_items(self, records: QuerySet[SessionRecord], condition: Q, **aggregates: Any) -> dict[str, Any]:
         """One query, which reads the registry once and of the index of the items the part that is counted."""
-        items = ItemsOfSessions(with_parameters(self.store.messages_table).as_string(None))
+        items = ItemsOfSessions(with_parameters(self.store.messages_table).as_string(None), condition)
         with in_plain_words(self.store), giving_up_on_locks(), transaction.atomic():
             with connection.cursor() as cursor:
                 cursor.execute(LIMIT_WAITING)
-            return list(groups.annotate(items=items))
+            return records.aggregate(items=items, **aggregates)
 
     def health(self, *, thorough: bool = False) -> StoreHealth:
         """Health of the connection; `registry.health` adds tables, fence and zone."""
@@ -388,12 +397,8 @@ class SQLAlchemyBackend(PagedBackend):
     ) -> dict[str, int]:
         """In the order of `_delete_now`."""
         with connection.cursor() as cursor:
-            few, items = [], 0
-            for session_id, count in self._first_counts(cursor, session_ids, at_most):
-                items += count
-                if items > at_most:
-                    break
-                few.append(session_id)
+            cursor.execute(self._compose(FIRST_SESSIONS), {"session_ids": list(session_ids), "at_most": at_most})
+            few = [session_id for (session_id,) in cursor.fetchall()]
             if not few:
                 return {}
             wanted: dict[str, Any] = {"session_ids": few, "turn": ERASE_TURN}
@@ -403,17 +408,6 @@ class SQLAlchemyBackend(PagedBackend):
             cursor.nextset()
             gone = dict(cursor.fetchall())
         return {session_id: int(gone.get(session_id, 0)) for session_id in few}
-
-    def _first_counts(self, cursor: Any, session_ids: Sequence[str], at_most: int) -> list[tuple[str, int]]:
-        """Sessions with their numbers of items: as many as may go, if they are at least half as long as the first."""
-        wanted: dict[str, Any] = {"session_ids": list(session_ids[:1]), "cap": at_most + 1}
-        cursor.execute(self._compose(COUNT_FIRST), wanted)
-        rows: list[tuple[str, int]] = cursor.fetchall()
-        if not rows or rows[0][1] > at_most:
-            return rows
-        likely = session_ids[1 : 2 * at_most // max(rows[0][1], 1) + 1]
-        cursor.execute(self._compose(COUNT_FIRST), wanted | {"session_ids": list(likely)})
-        return [*rows, *cursor.fetchall()]
 
     @property
     def search(self) -> SearchBySql:
