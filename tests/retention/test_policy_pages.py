@@ -147,7 +147,7 @@ class TestForm:
         old_session("young-session", 10)
         page = first.post(NEW, values())
         shown = words(page)
-        assert "Would go tonight 1 sessions 2 items" in shown
+        assert "Would go tonight 1 session 2 items" in shown
         assert str(record.pk) in text(page)
         assert "secret words" not in text(page)
         assert "old-session" not in text(page)
@@ -290,7 +290,7 @@ class TestForm:
         make_session("far", store=make_store("away"), last_activity_at=now() - timedelta(days=50))
         page = first.post(NEW, values())
         shown = words(page)
-        assert "Kept by holds 1 sessions" in shown
+        assert "Kept by holds 1 session" in shown
         assert f"/holds/{hold.pk}/" in text(page)
         assert "The store does not respond: its items are not counted, and a run skips it." in shown
 
@@ -332,7 +332,7 @@ class TestChange:
         current = in_force("Chats", days=365)
         shown = words(first.post(f"{current.policy.get_absolute_url()}change/", values()))
         assert "Would go tonight 2 sessions 4 items" in shown
-        assert "With the policy in force 1 sessions 2 items" in shown
+        assert "With the policy in force 1 session 2 items" in shown
         assert "After 365 days" in shown
 
     def test_what_keeps_more_is_in_force_at_once(self, first: Client) -> None:
@@ -432,7 +432,7 @@ class TestPolicyPage:
         version = proposed(in_force("Chats", days=365), by=officer, days=30)
         old_session("older", 50)
         shown = words(second.post(f"{version.policy.get_absolute_url()}versions/2/preview/"))
-        assert "Would have gone 1 sessions" in shown
+        assert "Would have gone 1 session" in shown
         assert "Would go tonight 2 sessions" in shown
         assert AuditEvent.objects.filter(type="retention.previewed").count() == 1
 

@@ -58,6 +58,14 @@ def tagx(symbol: str, word: Any) -> SafeString:
 
 
 @register.filter
+def counted_as(count: int, nouns: str) -> str:
+    """The noun for a number, given in the plural: "sessions", and "session" for 1."""
+    if count != 1:
+        return nouns
+    return f"{nouns.removesuffix('ies')}y" if nouns.endswith("ies") else nouns.removesuffix("s")
+
+
+@register.filter
 def ago(instant: datetime | None) -> SafeString | str:
     """Time since an instant, up to nine days; then the day. The exact instant in UTC is in `datetime` and `title`.
 
