@@ -5,14 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.timezone import now
 
 from memadmin.retention.models import SweepResult, UnfinishedExpiry
+from memadmin.retention.targets.after_sessions import HANGING
 from memadmin.runs.models import Run
 from memories_app.models import Evidence, Memory, Recall, Signal
-from sessions_app.models import SessionFinding, SessionRecord
+from sessions_app.models import AgentMessage, AgentSession, FenceOutbox, SessionFinding, SessionRecord
 from sessions_app.services.erasing_subjects import fence_subject
 from tests.agents import add_items, attach_main_store, value_of
 from tests.builders import make_subject
@@ -98,6 +100,15 @@ def test_an_erasure_that_has_begun_takes_over(agent_tables: None, is_begun: bool
     assert swept().state == Run.State.COMPLETE
     assert SessionRecord.objects.get().session_id == "old"
     assert not UnfinishedExpiry.objects.exists()
+
+
+def test_every_table_that_names_a_session_has_an_outcome() -> None:
+    # The sessions themselves, what is being deleted, and refused writes to erased sessions until they are in the log.
+    others = {SessionRecord, AgentSession, AgentMessage, UnfinishedExpiry, FenceOutbox}
+    fields = [field for model in apps.get_models() for field in model._meta.concrete_fields]
+    naming = {field.model for field in fields if field.name in ("record_id", "session_id")}
+    assert naming - others == set(HANGING)
+    assert not [field for field in fields if field.related_model is SessionRecord]
 
 
 def test_what_hung_on_a_session_has_its_outcome(agent_tables: None) -> None:

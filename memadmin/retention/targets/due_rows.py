@@ -202,8 +202,9 @@ class DueRows:
 
     def _with_reasons(self, rule: Rule, place: str) -> QuerySet[Any]:
         """Rows at a place that are due under the rule, with whether they are held, and in use."""
-        rows: QuerySet[Any] = target_named(rule.target).at_place(self.decided(rule), place)
-        return rows.annotate(is_held=whether(self._held(rule)), is_live=whether(self._live(rule)))
+        reasons = {"is_held": whether(self._held(rule)), "is_live": whether(self._live(rule))}
+        rows: QuerySet[Any] = target_named(rule.target).at_place(self.decided(rule), place).annotate(**reasons)
+        return rows
 
     def outcome(self, rule: Rule) -> Expression:
         """What comes of a row in the rule's scope: "taken", "held" if only a hold keeps it, or "kept"."""
