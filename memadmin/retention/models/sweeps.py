@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from django.db import models
+from django.utils.functional import cached_property
 
 from memadmin.retention.models import querysets
 from memadmin.retention.models.policies import PolicyVersion
 from memadmin.runs.models import Run
+from sessions_app.models import SessionStore
 
 
 class SweepResult(models.Model):
@@ -63,6 +65,11 @@ class SweepResult(models.Model):
 
     def __str__(self) -> str:
         return f"result {self.pk} of R-{self.run_id}"
+
+    @cached_property
+    def store(self) -> SessionStore | None:
+        """The store of the place, as it was when it was first asked for; None if the place is none, or is not there."""
+        return SessionStore.objects.filter(name=self.place).first()
 
 
 class UnfinishedExpiry(models.Model):

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -49,14 +48,6 @@ def database_time() -> datetime:
         cursor.execute("SELECT now()")
         at: datetime = cursor.fetchone()[0]
         return at.astimezone(UTC)
-
-
-@cache
-def versions_of_chunk() -> QuerySet[Any, tuple[UUID, datetime, bool, bool]]:
-    """The query of `DueRows.of_chunk`. It is made once: each chunk asks it, and to make it takes longer than to ask."""
-    holds, begun = LegalHold.objects.filter(released_at__isnull=True), UnfinishedExpiry.objects.all()
-    in_force = PolicyVersion.objects.in_force().order_by()
-    return in_force.values_list("pk", Now(), Exists(holds), Exists(begun))
 
 
 class Later(Func):
@@ -108,7 +99,16 @@ class DueRows:
 
         `known` are rules by version, which never change; those that it lacks are added. One query, if it lacks none.
         """
-        versions = list(versions_of_chunk().all())
+        versions = list(
+            PolicyVersion.objects.in_force()
+            .order_by()
+            .values_list(
+                "pk",
+                Now(),
+                Exists(LegalHold.objects.filter(released_at__isnull=True)),
+                Exists(UnfinishedExpiry.objects.all()),
+            )
+        )
         if missing := {key for key, *_ in versions} - set(known):
             new = PolicyVersion.objects.filter(pk__in=missing).select_related("policy")
             known.update({version.pk: version.rule() for version in new})

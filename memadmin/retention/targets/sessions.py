@@ -113,7 +113,8 @@ class SessionTarget(RecordTarget):
 
     def expire_chunk(self, due: DueRows, rule: Rule, result: SweepResult, *, at_most: int) -> SweepChunk:
         """Sessions that were begun come first; then the oldest that are due, together or else one by one."""
-        store = store_named(result.place)
+        # Read once for all chunks that this process does one after the other; the last one looks whether it is there.
+        store = result.store or store_named(result.place)
         backend = backend_for(store)
         chunk, at_most = SweepChunk(cursor=result.cursor), max(at_most, FEWEST_ITEMS)
         if Capability.ERASE_SESSIONS not in backend.capabilities:
@@ -131,6 +132,7 @@ class SessionTarget(RecordTarget):
                 return chunk
         is_in_order = bool(batch)
         if not batch:
+            store_named(result.place)
             batch = noting.gone_uncounted(backend, self.noted(rule, store.name))
         self.delete_one_by_one(backend, batch, chunk, rule, at_most=at_most, is_in_order=is_in_order)
         chunk.tables.update(agents_tables(store, items=chunk.items, sessions=chunk.taken))
