@@ -166,28 +166,27 @@ class DueRows:
     def count_with_items(self, rule: Rule, place: str, column: str, with_items: ItemCounting) -> PlaceCount:
         """`count` of sessions, whose clock is `column`, with all items of those that the rule takes.
 
-        Two queries; where there are COUNTED_AT_ONCE sessions, three for each so many, and one.
+        Two queries; where there are COUNTED_AT_ONCE sessions, three more for each so many, and one.
         """
-        rows = self._with_reasons(rule, place).order_by(column, "pk")
-        page, found = rows, []
-        while True:
-            found.append(
-                with_items(
-                    page[:COUNTED_AT_ONCE],
-                    TAKEN,
-                    read=Count("pk"),
-                    rows=Count("pk", filter=TAKEN),
-                    held=Count("pk", filter=Q(is_held=True)),
-                    live=Count("pk", filter=Q(is_live=True)),
-                    subjects=Count("subject", filter=TAKEN, distinct=True),
-                    oldest=Min(column, filter=TAKEN),
-                    newest=Max(column, filter=TAKEN),
-                )
-            )
-            if found[-1].pop("read") < COUNTED_AT_ONCE:
-                break
-            at, key = page.values_list(column, "pk")[COUNTED_AT_ONCE - 1]
-            page = rows.filter(after(column, {"at": at, "id": key}))
+        rows = self._with_reasons(rule, place).order_by()
+        figures: dict[str, Any] = {
+            "read": Count("pk"),
+            "rows": Count("pk", filter=TAKEN),
+            "held": Count("pk", filter=Q(is_held=True)),
+            "live": Count("pk", filter=Q(is_live=True)),
+            "subjects": Count("subject", filter=TAKEN, distinct=True),
+            "oldest": Min(column, filter=TAKEN),
+            "newest": Max(column, filter=TAKEN),
+        }
+        # Without an order, which takes a fifth of the time: most places have no second page.
+        found = [with_items(rows[:COUNTED_AT_ONCE], TAKEN, **figures)]
+        if found[0]["read"] == COUNTED_AT_ONCE:
+            found = []
+            page = rows = rows.order_by(column, "pk")
+            while not found or found[-1]["read"] == COUNTED_AT_ONCE:
+                found.append(with_items(page[:COUNTED_AT_ONCE], TAKEN, **figures))
+                for at, key in page.values_list(column, "pk")[COUNTED_AT_ONCE - 1 : COUNTED_AT_ONCE]:
+                    page = rows.filter(after(column, {"at": at, "id": key}))
         subjects = found[0]["subjects"]
         if len(found) > 1:
             # One subject can have sessions on several pages.
