@@ -70,6 +70,10 @@ EMBEDDED_DATABASE = {
 }
 # The registry and the agents' tables.
 DATABASES = {"default": with_our_options(environment.database("DATABASE_URL") or EMBEDDED_DATABASE)}
+# A streaming replica for lists, searches and reports; the router decides for each read (memadmin/replica.py).
+if replica := environment.database("MEMADMIN_REPLICA_URL"):
+    DATABASES["replica"] = with_our_options(replica)
+DATABASE_ROUTERS = ["memadmin.replica.ReplicaRouter"]
 # Options that the web server adds (wsgi.py).
 DATABASE_POOL = {
     "min_size": 1,

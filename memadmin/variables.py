@@ -45,6 +45,13 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             " worker listens for notifications.",
             unset="`DATABASE_URL`",
         ),
+        Variable(
+            "MEMADMIN_REPLICA_URL",
+            "A streaming replica of the database, from which lists, searches and reports are read while it shows"
+            " everything that the primary does: see [more than one machine](scaling.md). The same for web servers and"
+            " workers: an erasure is complete only when the replica has replayed it.",
+            unset="everything is read from the primary",
+        ),
         Variable("MEMADMIN_WORKER_CONCURRENCY", "Jobs that one worker runs at the same time.", "4", "jobs"),
         Variable(
             "MEMADMIN_DATA_DIR",

@@ -16,6 +16,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memadmin.settings")
 try:
     # Here and not in the settings: a command has no use for a pool, whose answer to a wrong address is a timeout.
     settings.DATABASES["default"]["OPTIONS"]["pool"] = settings.DATABASE_POOL
+    if "replica" in settings.DATABASES:
+        # A page waits for one that is away only shortly: the primary has the same rows.
+        settings.DATABASES["replica"]["OPTIONS"]["pool"] = {**settings.DATABASE_POOL, "min_size": 0, "timeout": 1}
     if settings.METRICS_TOKEN:
         share_counts(settings.METRICS_DIR)
     application = get_wsgi_application()

@@ -19,6 +19,7 @@ from memadmin.erasure import audit_events
 from memadmin.erasure.data_map import places
 from memadmin.erasure.exceptions import Left, OutOfReach
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
+from memadmin.erasure.on_replica import wait_for_replica
 from memadmin.runs.engine import Lease, Wait
 from memadmin.runs.models import Run
 
@@ -106,10 +107,12 @@ def actor_ref(user_id: int | None) -> str:
 def issue_receipt(lease: Lease, request: SubjectRequest) -> None:
     """Records the answer and stores its receipt; from then on the state of the case is SCANNING, until it is closed.
 
-    Raises Wait until the log has sequenced and signed the event.
+    Raises Wait until the replica, if there is one, has replayed the erasure, and the log has sequenced and signed the
+    event.
     """
     cursor = lease.run.cursor
     if cursor.get("scans") != len(request.scans):
+        wait_for_replica(lease, request)
         payload = payload_of(request)
         with lease.chunk() as run:
             event = audit.record(

@@ -18,6 +18,7 @@ class Left(models.TextChoices):
     OTHERS_TEXT = "others_text", "The person is named in sessions of other subjects."
     NOT_SEARCHED = "not_searched", "Some of it could not be read, so the scan did not search it."
     STILL_FOUND = "still_found", "The last scan found the person's ids in data that no step erases."
+    ON_REPLICA = "on_replica", "A replica of the database had not replayed the erasure."
 
 
 class OutOfReach(models.TextChoices):

@@ -14,6 +14,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from memadmin.home.saved_views import has_saved_views
+from memadmin.replica import from_replica
 from memadmin.web.filters import sentences
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
@@ -49,6 +50,7 @@ def filters_for(query: QueryDict, user: User) -> MemoryFilter:
     "memories_app.read_memory",
     lambda query, user: MemoryFilter(query, is_masked=not user.has_perm(REVEAL)),
 )
+@from_replica
 def memory_list(request: OperatorRequest) -> HttpResponse:
     is_masked = not request.user.has_perm(REVEAL)
     filters = filters_for(request.GET, request.user)

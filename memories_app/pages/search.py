@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 
+from memadmin.replica import alias_for_reading
 from memadmin.web.paging import Fetch
 from memories_app.models import Memory
 from memories_app.models.querysets import MemoryQuerySet, asked
@@ -41,7 +42,7 @@ def fetch_matching(memories: MemoryQuerySet, words: str) -> Fetch[Memory]:
 def _near(branch: QuerySet[Memory], words: str, limit: int) -> list[UUID]:
     says = ExpressionWrapper(Q(words=asked(words)), output_field=BooleanField())
     near, parameters = _bare(branch).values("pk").annotate(says=says)[:NEAR].query.sql_with_params()
-    with connection.cursor() as cursor:
+    with connections[alias_for_reading()].cursor() as cursor:
         # Keeps the order of the inner query.
         cursor.execute(f"SELECT pk FROM ({near}) AS near WHERE says LIMIT %s", [*parameters, limit])
         return [pk for (pk,) in cursor.fetchall()]

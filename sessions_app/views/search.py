@@ -16,6 +16,7 @@ from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
+from memadmin.replica import from_replica
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.paging import BadCursor
@@ -58,6 +59,7 @@ def search(request: OperatorRequest) -> HttpResponse:
 
 
 @operator_page("sessions_app.read_content")
+@from_replica
 def search_results(request: OperatorRequest, search_id: UUID) -> HttpResponse:
     """Matching ids. The page itself requests matching messages, which may take a few seconds."""
     try:
@@ -68,6 +70,7 @@ def search_results(request: OperatorRequest, search_id: UUID) -> HttpResponse:
 
 
 @operator_page("sessions_app.read_content")
+@from_replica
 def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
     """One page of the sessions with matching messages, newest first."""
     context: dict[str, Any] = {}

@@ -13,6 +13,7 @@ from django.template.defaultfilters import pluralize
 from django.urls import reverse
 
 from memadmin.home.saved_views import has_saved_views
+from memadmin.replica import from_replica
 from memadmin.web.filters import sentences
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
@@ -47,6 +48,7 @@ UNDO_WITHIN = timedelta(minutes=10)
 
 @operator_page("sessions_app.read_content")
 @has_saved_views("sessions:list", "sessions_app.read_content", lambda query, _: SessionFilter(query))
+@from_replica
 def session_list(request: OperatorRequest) -> HttpResponse:
     filters = SessionFilter(request.GET)
     if filters.searched:
@@ -92,6 +94,7 @@ def search_page(request: OperatorRequest, filters: SessionFilter, searched: Text
 
 
 @operator_page("sessions_app.read_content")
+@from_replica
 def newer(request: HttpRequest) -> HttpResponse:
     """Number of sessions that are newer than those on an open page, under the same filters."""
     filters = SessionFilter(request.GET)

@@ -18,6 +18,7 @@ from django.utils import timezone
 from memadmin.audit.pages.recent_readers import who_looked
 from memadmin.counting import COUNT_CAP
 from memadmin.home.saved_views import has_saved_views
+from memadmin.replica import from_replica
 from memadmin.web.filters import sentences
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
@@ -41,6 +42,7 @@ LOOKERS_DAYS = 30
 
 @operator_page("sessions_app.view_subject")
 @has_saved_views("sessions:subjects", "sessions_app.view_subject", lambda query, _: SubjectFilter(query))
+@from_replica
 def subject_list(request: OperatorRequest) -> HttpResponse:
     filters = SubjectFilter(request.GET)
     page = SUBJECTS.page(request, filters.queryset())

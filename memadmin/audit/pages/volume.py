@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
-from django.db import connection
+from django.db import connections
 from django.utils.timezone import get_current_timezone_name, localdate
 
 from memadmin.audit.log.groups import EventGroup, group_of
 from memadmin.audit.pages.forms import AuditFilter
 from memadmin.audit.querysets import AuditEventQuerySet
 from memadmin.home.charts import Chart, Series
+from memadmin.replica import alias_for_reading
 
 DAYS = 30
 """Days shown without a filter of dates, and at most."""
@@ -97,7 +98,7 @@ def volume(filters: AuditFilter) -> EventVolume:
         return EventVolume((), Counter())
     sql, parameters = newest([branch.since(first) for branch in filters.branches()])
     counts: Counter[tuple[date, EventGroup]] = Counter()
-    with connection.cursor() as cursor:
+    with connections[alias_for_reading()].cursor() as cursor:
         cursor.execute(BY_DAY.format(newest=sql), [get_current_timezone_name(), *parameters])
         for day, name, count in cursor.fetchall():
             counts[day, group_of(name)] += count

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from django.core.exceptions import ImproperlyConfigured
 from django.db import Error
 
-from memadmin.deploy.checks import enforcement, operation, rights
+from memadmin.deploy.checks import enforcement, operation, replica, rights
 from memadmin.deploy.checks.finding import CheckFinding
 from memadmin.web.health import reasons_not_to_serve
 from sessions_app.stores.base import StoreUnavailable
@@ -43,6 +43,8 @@ OF_DATABASE: tuple[Check, ...] = (
     operation.stores,
     operation.vectors,
     operation.backups,
+    replica.primary,
+    replica.replica,
     operation.data_map,
 )
 

@@ -27,8 +27,9 @@ from django.utils.timezone import now
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.models import ProcrastinateJob, ProcrastinatePeriodicDefer
 
-from memadmin import __version__
+from memadmin import __version__, replica
 from memadmin.audit.transparency import status
+from memadmin.deploy.checks.replica import problem_of
 from memadmin.deploy.counts.requests import BOUNDS
 from memadmin.deploy.counts.responses import responses
 from memadmin.deploy.steps import fetch
@@ -214,6 +215,22 @@ def gigabytes(size: int) -> str:
     return f"{size / 1e9:,.1f} GB"
 
 
+def reading_replica() -> SystemPart:
+    """The replica from which lists are read, and whether this process reads there."""
+    try:
+        state = replica.state_at(replica.position_now())
+    except Error:
+        facts = [Fact("Replica", "does not respond", is_bad=True), Fact("Lists and searches", "read from the primary")]
+        return SystemPart("replica", "Replica", "down", facts)
+    problem = problem_of(state).partition(". ")[0].removesuffix(".")
+    facts = [
+        Fact("Behind", f"{state.behind_bytes:,} bytes" if state.behind_bytes else "nothing"),
+        *([Fact("Problem", problem, is_bad=True)] if problem else []),
+        Fact("Lists and searches", "read from the primary" if problem else "read here while it has everything"),
+    ]
+    return SystemPart("replica", "Replica", "degraded" if problem else "ok", facts)
+
+
 PARTS: tuple[tuple[str, str, Callable[[], SystemPart]], ...] = (
     ("web", "Web", web),
     ("worker", "Worker", worker),
@@ -226,7 +243,8 @@ PARTS: tuple[tuple[str, str, Callable[[], SystemPart]], ...] = (
 
 def parts() -> list[SystemPart]:
     """All parts. About thirty queries of a few rows each, however much is stored; one for each store."""
-    return [answered(key, title, look) for key, title, look in PARTS]
+    own = (("replica", "Replica", reading_replica),) if replica.is_configured() else ()
+    return [answered(key, title, look) for key, title, look in PARTS + own]
 
 
 def answered(key: str, title: str, look: Callable[[], SystemPart]) -> SystemPart:

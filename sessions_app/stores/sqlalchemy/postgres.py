@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import Error, InterfaceError, OperationalError, connection, transaction
+from django.db import Error, InterfaceError, OperationalError, connection, connections, transaction
 from psycopg import errors, sql
 
+from memadmin.replica import alias_for_reading
 from sessions_app.models import SessionStore
 from sessions_app.stores.base import Place, SessionBusy, StoreLocked, StoreTooSlow, StoreUnavailable
 
@@ -58,7 +59,10 @@ def places_in(rows: Iterable[Sequence[object]]) -> frozenset[Place]:
 def fetch(
     query: str | sql.Composable, parameters: Sequence[Any] | Mapping[str, Any] | None = None
 ) -> list[tuple[Any, ...]]:
-    """All rows of a query, on Django's connection. Raises StoreLocked after LOCK_TIMEOUT."""
+    """All rows of a query, on Django's connection, or on the replica's within a view that reads from it.
+
+    Raises StoreLocked after LOCK_TIMEOUT.
+    """
     [rows] = _fetch_each([LIMIT_WAITING], [sql.SQL(query) if isinstance(query, str) else query], parameters)
     return rows
 
@@ -85,7 +89,7 @@ def _fetch_each(
 ) -> list[list[tuple[Any, ...]]]:
     # One message, which is one transaction: no further round trip, and no setting stays on a connection that a pooler
     # gives to another client.
-    with connection.cursor() as cursor, giving_up_on_locks():
+    with connections[alias_for_reading()].cursor() as cursor, giving_up_on_locks():
         # Rendered once: otherwise every wrapper, such as the query log, would render it again.
         cursor.execute(sql.SQL("; ").join([*limits, *queries]).as_string(cursor.connection), parameters)
         for _ in limits:

@@ -25,6 +25,7 @@ from memadmin.audit.pages.listing import listed
 from memadmin.audit.pages.volume import volume
 from memadmin.audit.transparency import checkpoints
 from memadmin.home.saved_views import has_saved_views
+from memadmin.replica import from_replica
 from memadmin.web.filters import sentences
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.lists import ListPage
@@ -44,6 +45,11 @@ def log(request: OperatorRequest) -> HttpResponse:
     before_showing(
         LOG_VIEWED, by=request.user, subject=filters.active.get("subject"), details={"filter": filters.in_full()}
     )
+    return log_page(request, filters)
+
+
+@from_replica
+def log_page(request: OperatorRequest, filters: AuditFilter) -> HttpResponse:
     page = EVENTS.page(request, *filters.branches())
     latest = checkpoints.latest()
     events = listed(page.rows, filters.names, signed_size=latest.size if latest else 0)
@@ -63,6 +69,7 @@ def health_now(request: OperatorRequest) -> HttpResponse:
 
 
 @operator_page("audit.view_auditevent")
+@from_replica
 def by_day(request: OperatorRequest) -> HttpResponse:
     """The chart of the list, under the same filters. Counts alone, so that looking at it is no event."""
     filters = AuditFilter(request.GET, request.user)
@@ -72,6 +79,7 @@ def by_day(request: OperatorRequest) -> HttpResponse:
 
 
 @operator_page("audit.view_auditevent")
+@from_replica
 def newer(request: OperatorRequest) -> HttpResponse:
     """Number of events written after an open page was rendered, under the same filters."""
     filters = AuditFilter(request.GET, request.user)
