@@ -69,6 +69,7 @@ def wait_until(is_so: Any) -> None:
 def running_standby() -> Iterator[Standby]:
     """Some three seconds, and a copy of everything on the server of the test run."""
     given = connection.get_connection_params()
+    keep_what_was_written(given)
     account = cluster._account(Path(given["host"]))
     with tempfile.TemporaryDirectory(prefix="standby-", ignore_cleanup_errors=True) as parent:
         folder, socket_dir = Path(parent, "data"), Path(parent, "socket")
@@ -80,7 +81,8 @@ def running_standby() -> Iterator[Standby]:
         reach = ["--host", given["host"], "--port", str(given["port"]), "--username", cluster.SUPERUSER]
         how = ["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--wal-method=stream", "--pgdata"]
         backup: list[str | Path] = [cluster._program("pg_basebackup"), *reach, *how, folder]
-        subprocess.run(backup, check=True, cwd=folder, stderr=subprocess.DEVNULL, **account)
+        ended = subprocess.run(backup, check=False, cwd=folder, capture_output=True, text=True, **account)
+        assert ended.returncode == 0, ended.stderr
         settings = {**cluster.SETTINGS, "unix_socket_directories": socket_dir, "fsync": "off"}
         with Path(parent, "log").open("wb") as log:
             process = subprocess.Popen(
@@ -103,6 +105,16 @@ def running_standby() -> Iterator[Standby]:
             yield standby
         finally:
             standby.stop()
+
+
+def keep_what_was_written(given: dict[str, Any]) -> None:
+    """The server of the test run keeps what a replica has not read yet, for other tests write at the same time."""
+    with psycopg.connect(
+        host=given["host"], port=given["port"], user=cluster.SUPERUSER, dbname="postgres", autocommit=True
+    ) as server:
+        server.execute("ALTER SYSTEM SET wal_keep_size = '1GB'")
+        server.execute("SELECT pg_reload_conf()")
+        wait_until(lambda: server.execute("SHOW wal_keep_size").fetchone() == ("1GB",))
 
 
 def accepts(standby: Standby, log: Path) -> bool:
