@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from math import log1p
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 DIMENSIONS = 256
 
@@ -37,6 +37,12 @@ RARE = 3000
 FIRST_TOKEN = 259
 """The tokens before it are single bytes."""
 
+COMMON_PART = 0.5
+"""Share of the mean of all tokens' vectors that is subtracted when texts and words are compared."""
+
+NEARNESS = 0.7
+"""Exponent of the likeness of two words: below 1, a word that is only near counts more."""
+
 
 class Embedder(Protocol):
     """Stored with its vectors; another model or size has another name."""
@@ -46,6 +52,13 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """A vector of length 1 for each text, in the same order."""
         ...
+
+
+class Likeness(NamedTuple):
+    """Of a text to a query: the cosine of both in `meaning`, -1 to 1, and word by word in `words`, 0 to 1."""
+
+    meaning: float
+    words: float
 
 
 class UnknownEmbedder(ValueError):
@@ -70,9 +83,9 @@ def embed(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
     return made
 
 
-def word_likeness(embedder: Embedder, query: str, texts: Sequence[str]) -> list[float] | None:
-    """Likeness of each text to the query word by word, 0 to 1; None if the embedder has no vectors of words."""
-    return embedder.word_likeness(query, texts) if isinstance(embedder, WordLlamaEmbedder) else None
+def compare(embedder: Embedder, query: str, texts: Sequence[str]) -> list[Likeness] | None:
+    """Likeness of each text to the query; None if the embedder has no vectors of words."""
+    return embedder.compare(query, texts) if isinstance(embedder, WordLlamaEmbedder) else None
 
 
 def _is_small(vector: Sequence[float]) -> bool:
@@ -90,9 +103,9 @@ class WordLlamaEmbedder:
         made = _wordllama().embed([text if text.strip() else "." for text in texts], norm=True)
         return [[float(number) if number == number else 0.0 for number in vector] for vector in made]
 
-    def word_likeness(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Likeness of each text to the query, 0 to 1: for each word of the query that of the closest word of the text,
-        averaged with the weight of the word. Linear in the number of texts.
+    def compare(self, query: str, texts: Sequence[str]) -> list[Likeness]:
+        """Likeness of each text to the query. Word by word: for each word of the query that of the closest word of the
+        text, averaged with the weight of the word. Linear in the number of texts.
 
         Rare words weigh more: rare in general, or among these texts. A word with a digit names one thing, so it is like
         no other word.
@@ -100,25 +113,28 @@ class WordLlamaEmbedder:
         import numpy
 
         asked, said = words_of(query), [words_of(text) for text in texts]
-        if not asked or not any(said):
-            return [0.0] * len(texts)
         column = {word: number for number, word in enumerate(dict.fromkeys(word for words in said for word in words))}
-        model = _wordllama()
-        vectors = numpy.nan_to_num(model.embed([*asked, *column], norm=True))
+        whole = _without_common_part([query, *texts])
+        meanings = whole[1:] @ whole[0]
+        if not asked or not column:
+            return [Likeness(float(meaning), 0.0) for meaning in meanings]
+        words = _without_common_part([*asked, *column])
+        likeness = numpy.clip(words[: len(asked)] @ words[len(asked) :].T, 0, 1) ** NEARNESS
         is_name = numpy.array([any(map(str.isdigit, word)) for word in (*asked, *column)])
-        likeness = numpy.clip(vectors[: len(asked)] @ vectors[len(asked) :].T, 0, 1)
         likeness[is_name[: len(asked), None] | is_name[None, len(asked) :]] = 0
         for row, word in enumerate(asked):
             if word in column:
                 likeness[row, column[word]] = 1
         closest = numpy.zeros((len(texts), len(asked)))
-        for row, words in enumerate(said):
-            if words:
-                closest[row] = likeness[:, [column[word] for word in words]].max(axis=1)
+        for row, own in enumerate(said):
+            if own:
+                closest[row] = likeness[:, [column[word] for word in own]].max(axis=1)
         having = closest.sum(axis=0)
         weights = numpy.log1p((len(texts) - having + 0.5) / (having + 0.5))
-        weights *= [_rarity(encoded) for encoded in model.tokenizer.encode_batch(asked, add_special_tokens=False)]
-        return [float(share) for share in closest @ weights / (weights.sum() or 1)]
+        encoded = _wordllama().tokenizer.encode_batch(asked, add_special_tokens=False)
+        weights *= [_rarity(each) for each in encoded]
+        shares = closest @ weights / (weights.sum() or 1)
+        return [Likeness(float(meaning), float(share)) for meaning, share in zip(meanings, shares, strict=True)]
 
 
 class OpenAIEmbedder:
@@ -169,3 +185,20 @@ def _wordllama() -> Any:
     import wordllama
 
     return wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
+
+
+def _without_common_part(texts: list[str]) -> Any:
+    """Vectors of length 1 of texts or words, as rows, less half of what the vectors of all tokens have in common.
+
+    That part says nothing about a meaning (Mu, Viswanath: All-but-the-Top, ICLR 2018). Half of it, because that found
+    most (docs/recall.md).
+    """
+    import numpy
+
+    vectors = numpy.nan_to_num(_wordllama().embed(texts) - COMMON_PART * _mean_of_tokens())
+    return vectors / numpy.maximum(numpy.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+
+
+@cache
+def _mean_of_tokens() -> Any:
+    return _wordllama().embedding[FIRST_TOKEN:].mean(axis=0)

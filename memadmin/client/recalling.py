@@ -22,8 +22,11 @@ from uuid import UUID
 
 from memadmin.client.candidates import Candidate
 
-WORDS_COUNT = 0.5
-"""Weight of a memory with every word of the query, beside 1 for one with the same meaning."""
+EXACT_WORDS_COUNT = 0.5
+SIMILAR_WORDS_COUNT = 0.75
+"""Weight of a memory with every word of the query, beside 1 for one with the same meaning: where only exact words
+count, and where similar ones do.
+"""
 
 DEFAULT_BUDGET = 400
 """Tokens that memories may take of a prompt."""
@@ -92,7 +95,8 @@ class Ranked:
     def score(self) -> float:
         """1 for the same meaning and every word; 0 if it is in neither ranking."""
         likeness = max(self.memory.likeness or 0.0, 0.0)
-        return (likeness + WORDS_COUNT * self.fit) / (1 + WORDS_COUNT)
+        weight = EXACT_WORDS_COUNT if self.memory.word_likeness is None else SIMILAR_WORDS_COUNT
+        return (likeness + weight * self.fit) / (1 + weight)
 
 
 def choose(

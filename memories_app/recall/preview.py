@@ -50,7 +50,7 @@ def preview_recall(
     """Memories that this run would recall, and those it would not. Six queries, for any number of memories."""
     vector, name = _vector_of(query)
     asked = candidates.parameters(query, vector, embedder=name, agent=agent, as_of=as_of)
-    found = _with_word_likeness(_candidates(asked, subject.pk if subject else None, vector), query, name)
+    found = _with_likeness(_candidates(asked, subject.pk if subject else None, vector), query, name)
     hidden, proposal_count = _hidden(subject, agent, as_of or now(), {each.id for each in found})
     return RecallPreview(recalling.choose(found, budget=budget), hidden, proposal_count, name)
 
@@ -84,8 +84,8 @@ def preview_approval(memory: Memory, query: str, *, budget: int = recalling.DEFA
     is_found = memory.subject_id is not None or approved.is_to_the_point
     after = [*others, approved] if is_found else others
     return Comparison(
-        recalling.choose(_with_word_likeness(found, query, name), budget=budget),
-        recalling.choose(_with_word_likeness(after, query, name), budget=budget),
+        recalling.choose(_with_likeness(found, query, name), budget=budget),
+        recalling.choose(_with_likeness(after, query, name), budget=budget),
         memory.pk,
         agent,
         name,
@@ -106,10 +106,10 @@ def _vector_of(query: str) -> tuple[list[float] | None, str]:
         return None, ""
 
 
-def _with_word_likeness(found: list[candidates.Candidate], query: str, embedder: str) -> list[candidates.Candidate]:
-    """The candidates, compared word by word as by agents; as they are without a vector of the query."""
+def _with_likeness(found: list[candidates.Candidate], query: str, embedder: str) -> list[candidates.Candidate]:
+    """The candidates, compared as by agents; as they are without a vector of the query."""
     loaded = embedding.load(settings.EMBEDDER) if embedder else None
-    return candidates.with_word_likeness(found, query, loaded) if loaded else found
+    return candidates.with_likeness(found, query, loaded) if loaded else found
 
 
 def _candidates(

@@ -92,7 +92,7 @@ def _orders(query: str, subject: Any) -> Iterator[tuple[str, list[Any]]]:
         found = candidates.read(cursor.fetchall())
     by_words = [replace(each, likeness=None) for each in found if each.found_words]
     by_meaning = [replace(each, found_words=()) for each in found if each.likeness is not None]
-    compared = candidates.with_word_likeness(found, query, embedder)
+    compared = candidates.with_likeness(found, query, embedder)
     for way, some in zip(WAYS, (by_words, by_meaning, found, compared), strict=True):
         yield way, [chosen.memory.id for chosen in choose(some, budget=100_000).chosen]
 
@@ -144,7 +144,7 @@ def times() -> str:
             for number in range(count)
         ]  # fmt: skip
         plain = _least(lambda some=some: choose(some))  # type: ignore[misc]
-        compared = _least(lambda some=some: choose(candidates.with_word_likeness(some, query, embedder)))  # type: ignore[misc]
+        compared = _least(lambda some=some: choose(candidates.with_likeness(some, query, embedder)))  # type: ignore[misc]
         lines.append(f"| {count} | {plain:.2f} | {compared:.2f} | {compared / plain:.1f} |")
     return "\n".join(lines)
 

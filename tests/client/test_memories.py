@@ -77,7 +77,7 @@ def test_an_agent_recalls_in_the_order_of_the_preview(client: MemoryClient, ada:
     assert all((each.memory.word_likeness is not None) == bool(query) for each in told.chosen)
 
 
-def test_a_comparison_of_words_that_fails_leaves_the_plain_words(
+def test_a_comparison_that_fails_leaves_the_plain_words(
     client: MemoryClient, ada: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     approved(TEA, subject=ada, is_embedded=True)
@@ -85,7 +85,7 @@ def test_a_comparison_of_words_that_fails_leaves_the_plain_words(
     def fail(*_: object) -> list[float]:
         raise RuntimeError("no memory left")
 
-    monkeypatch.setattr(WordLlamaEmbedder, "word_likeness", fail)
+    monkeypatch.setattr(WordLlamaEmbedder, "compare", fail)
 
     async def run() -> Recalled:
         return await client.recall("Is there tea?", "ada")

@@ -379,7 +379,7 @@ def _told(query: str, subject: Subject, index: VectorIndex | None) -> list[tuple
     with connection.cursor() as cursor:
         cursor.execute(candidates.SET_RUN, candidates.run_of(subject.pk))
         cursor.execute(statement, given | named)
-        found = candidates.with_word_likeness(candidates.read(cursor.fetchall()), query, OFFLINE)
+        found = candidates.with_likeness(candidates.read(cursor.fetchall()), query, OFFLINE)
     chosen = choose(found, budget=1000).chosen
     return [(each.memory.statement, each.place) for each in chosen]
 
