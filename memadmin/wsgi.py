@@ -1,6 +1,5 @@
 """The WSGI application that a production server loads: `memadmin.wsgi:application`."""
 
-import gc
 import logging
 import os
 import sys
@@ -31,10 +30,3 @@ from sessions_app.encryption.checks import session_keys_are_usable
 # A command says at its start what its checks find; this is the start of the web server.
 for warning in (*settings_are_known(), *session_keys_are_usable()):
     logging.getLogger("memadmin").warning("%s %s", warning.msg, warning.hint or "")
-
-# What is there now stays: without this the collector looks through all of it in the middle of somebody's request, for
-# a tenth of a second. And a page makes more than the 700 objects after which it looks at the young ones, and at 10,000
-# still a tenth of its time goes into that.
-gc.collect()
-gc.freeze()
-gc.set_threshold(50_000, 10, 10)
