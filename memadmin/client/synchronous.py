@@ -62,6 +62,7 @@ class SyncMemoryClient:
         self._making = threading.Lock()
         self._running()
 
+    warm = _blocking(MemoryClient.warm)
     recall = _blocking(MemoryClient.recall)
     get = _blocking(MemoryClient.get)
     list = _blocking(MemoryClient.list)

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 TEA = "Drinks green tea, never coffee."
 
-METHODS = ("recall", "get", "list", "propose", "signal", "forget")
+METHODS = ("warm", "recall", "get", "list", "propose", "signal", "forget")
 
 
 @pytest.fixture

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import pytest
 
 from memadmin.client import embedding
+from memadmin.client.synchronous import SyncMemoryClient
 from tests.client.agents import client_at, in_agent
 
 
@@ -25,7 +27,7 @@ def test_a_warm_client_has_loaded_the_embedder_beside_its_event_loop(monkeypatch
     monkeypatch.setattr(embedding, "_wordllama", loaded)
     client = client_at("postgresql://nobody.invalid/none")
 
-    async def run() -> list[float] | None:
+    async def run() -> Sequence[float] | None:
         await client.warm()
         assert len(threads) == 1
         return await client._vector_of("tea")
@@ -49,3 +51,10 @@ def test_an_embedder_that_cannot_be_loaded_ends_no_program(
     monkeypatch.setattr(embedding, "_wordllama", fail)
     in_agent(client_at("postgresql://nobody.invalid/none").warm)
     assert [record.message for record in caplog.records] == ["The embedder could not be loaded (OSError)."]
+
+
+def test_a_client_without_an_event_loop_is_warmed_too() -> None:
+    embedding._wordllama.cache_clear()
+    with SyncMemoryClient("postgresql://nobody.invalid/none") as client:
+        client.warm()
+    assert embedding._wordllama.cache_info().currsize == 1
