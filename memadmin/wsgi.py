@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.wsgi import get_wsgi_application
 
+from memadmin import tracing
 from memadmin.deploy.counts.folder import share_counts
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memadmin.settings")
@@ -21,6 +22,7 @@ try:
     if settings.METRICS_TOKEN:
         share_counts(settings.METRICS_DIR)
     application = get_wsgi_application()
+    tracing.start("memadmin-web")
 except ImproperlyConfigured as mistake:
     sys.exit(f"memadmin: {mistake}")
 

@@ -17,11 +17,8 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
-from memadmin import log_context
-from memadmin.web.request_ids import page_of
-
-FAULTS = 500
-"""Status codes from here on are faults of the server; refusals are below."""
+from memadmin import log_context, tracing
+from memadmin.web.request_ids import FAULTS, page_of
 
 WITH_VALUES = ("22", "P0")
 """Prefixes of SQLSTATEs whose message repeats values: wrong data, and errors that functions raise."""
@@ -63,6 +60,7 @@ class JsonLines(logging.Formatter):
                 "job_id": context.job_id,
                 "audit_events": context.events,
             }
+        line["trace_id"] = tracing.trace_id()
         request = getattr(record, "request", None)
         page = page_of(request) if isinstance(request, HttpRequest) else None
         line["page"] = getattr(record, "page", page)

@@ -10,11 +10,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import copy_context
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from django.db import connections
 
+from memadmin import tracing
 from sessions_app.stores.base import Capability, SessionBusy, StoreTooSlow, StoreUnavailable
 from sessions_app.stores.kinds import can
 
@@ -49,8 +51,10 @@ def asking(store: SessionStore, *, anyway: bool = False) -> Iterator[None]:
     A store with a fence never rests: it is in the console's own database, where one slow statement is no sign that the
     next one is slow.
     """
+    named: dict[str, str | int] = {"memadmin.store.kind": store.kind, "memadmin.store.id": store.pk}
     if can(store, Capability.FENCE):
-        yield
+        with tracing.span("ask store", named):
+            yield
         return
     until, said = _resting.get(store.pk, (0.0, ""))
     began = monotonic()
@@ -58,7 +62,8 @@ def asking(store: SessionStore, *, anyway: bool = False) -> Iterator[None]:
         seconds = math.ceil(until - began)
         raise StoreResting(f"{said} The console tries again in {seconds} second{'' if seconds == 1 else 's'}.")
     try:
-        yield
+        with tracing.span("ask store", named):
+            yield
     except SessionBusy:
         raise
     except StoreUnavailable as away:
@@ -94,7 +99,8 @@ def ask_all(
     give_up_at = monotonic() + PAGE_SECONDS
     elsewhere = [store for store in questions if not can(store, Capability.FENCE)]
     several = ThreadPoolExecutor(ASKED_AT_ONCE, thread_name_prefix="stores")
-    under_way = {store: several.submit(ask_in_thread, store) for store in elsewhere}
+    # Each thread with a copy of the context, which names the request in log lines and traces.
+    under_way = {store: several.submit(copy_context().run, ask_in_thread, store) for store in elsewhere}
     try:
         answers = {store: ask(store) for store in questions if store not in under_way}
         wait(under_way.values(), timeout=max(give_up_at - monotonic(), 0))

@@ -15,7 +15,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
-from memadmin.web.request_ids import page_of
+from memadmin.web.request_ids import method_of, page_of
 
 # The time of the first count of each label is of no use, and would double the counters.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -58,9 +58,6 @@ POOL_WAIT_SECONDS = Counter(
 )
 POOL_FAILURES = Counter("memadmin_pool_failures", "Requests that got no connection in time.", registry=OF_PROCESS)
 
-METHODS = frozenset({"GET", "HEAD", "POST"})
-"""Others count as one: a client can invent as many as it likes."""
-
 
 def count_requests(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Any:
     """Middleware: counts each request by page, method and status, with its duration. The outermost, so that it sees
@@ -75,8 +72,7 @@ def count_requests(get_response: Callable[[HttpRequest], HttpResponseBase]) -> A
         finally:
             IN_PROGRESS.dec()
         page = page_of(request)
-        method = request.method if request.method in METHODS else "other"
-        REQUESTS.labels(page, method, str(response.status_code)).inc()
+        REQUESTS.labels(page, method_of(request), str(response.status_code)).inc()
         SECONDS.labels(page).observe(time.monotonic() - began)
         return response
 

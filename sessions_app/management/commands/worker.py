@@ -15,6 +15,7 @@ import psycopg
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError, connections
+from opentelemetry.trace import SpanKind
 from procrastinate import PsycopgConnector
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.utils import connector_params
@@ -22,7 +23,7 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.job_context import JobContext
 from procrastinate.worker import Worker
 
-from memadmin import audit
+from memadmin import audit, tracing
 from memadmin.audit.transparency.sequencer import Sequencer
 from memadmin.log_context import LogContext, within
 from memadmin.runs import engine
@@ -56,6 +57,7 @@ class Command(BaseCommand):
                 "The worker reaches the database through a pooler, which loses notifications: jobs start seconds late."
                 " Set MEMADMIN_WORKER_DATABASE_URL to an address without it."
             )
+        tracing.start("memadmin-worker")
         self.stdout.write("The worker is running.")
         self.stdout.flush()
         asyncio.run(work_until_asked_to_stop())
@@ -119,7 +121,12 @@ async def work_once(asked: asyncio.Event) -> str:
 async def act_as_job(run: Callable[[], Awaitable[Any]], context: JobContext, worker: Worker) -> Any:
     """Makes the job the actor of what it changes, in the audit log too, and names it in log lines."""
     name = str(context.job.task_name).rpartition(".")[2]
-    with audit.acting(audit.Actor("job", name)), within(LogContext(job=name, job_id=context.job.id)):
+    named: dict[str, str | int] = {"memadmin.job": name, "memadmin.job_id": context.job.id or 0}
+    with (
+        audit.acting(audit.Actor("job", name)),
+        within(LogContext(job=name, job_id=context.job.id)),
+        tracing.span(f"job {name}", named, kind=SpanKind.CONSUMER),
+    ):
         return await run()
 
 
