@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from django.apps import apps
 from django.db import connection
+from django.db.models import Model
 
 from memadmin.audit.log.triggers import Calling
 from memadmin.deploy.checks.finding import APPLY, CheckFinding
@@ -25,6 +26,7 @@ ORDER BY 1
 
 def functions() -> Iterator[CheckFinding]:
     """Functions with the owner's rights: ours only, with a fixed search path, and not callable by everybody."""
+    [(schema,)] = fetch("SELECT quote_ident(current_schema())", [])
     for name, is_open, is_loose, is_ours, owner in fetch(FUNCTIONS, []):
         if is_open:
             hint = f"Every role that can connect may call {name}, which runs with its owner's rights. {APPLY}"
@@ -32,11 +34,14 @@ def functions() -> Iterator[CheckFinding]:
         if is_loose:
             hint = (
                 f"{name} runs with its owner's rights and any search_path: it differs from the one that migrate"
-                " creates."
+                f" creates. Find out who changed it, and run ALTER FUNCTION {name} SET search_path = {schema}, pg_temp;"
             )
             yield CheckFinding("error", "functions", hint)
         if not is_ours:
-            hint = f"{name} has one of our names and belongs to {owner}. Find out who created it, and drop it."
+            hint = (
+                f"{name} has one of our names and belongs to {owner}. Find out who created it, and run DROP"
+                f" FUNCTION {name};"
+            )
             yield CheckFinding("error", "functions", hint)
 
 
@@ -65,15 +70,13 @@ def triggers() -> Iterator[CheckFinding]:
     for model in apps.get_models(include_auto_created=True):
         for trigger in getattr(model._meta, "triggers", ()):
             if isinstance(trigger, Calling):
-                # The type knows instances of models, and means the class.
-                name = trigger.get_pgid(model)  # type: ignore[arg-type]
-                yield from _fault_of(trigger, model._meta.db_table, name)
+                yield from _fault_of(trigger, model)
     identity = (
         "SELECT attidentity::text FROM pg_attribute WHERE attrelid = 'audit_event'::regclass AND attname = 'number'"
     )
     if fetch(identity) != [("a",)]:
         hint = (
-            "A client may choose the numbers of events. Run ALTER TABLE audit_event ALTER number SET GENERATED ALWAYS."
+            "A client may choose the numbers of events. Run ALTER TABLE audit_event ALTER number SET GENERATED ALWAYS;"
         )
         yield CheckFinding("error", "triggers", hint)
 
@@ -91,7 +94,7 @@ def holds() -> Iterator[CheckFinding]:
         elif installed[0][0] == "D":
             hint = (
                 f"The trigger {name} of {table} is disabled: data under a legal hold can be deleted. Run ALTER TABLE"
-                f" {table} ENABLE TRIGGER {name}."
+                f" {table} ENABLE TRIGGER {name};"
             )
             yield CheckFinding("error", "holds", hint)
 
@@ -106,13 +109,19 @@ def tombstones() -> Iterator[CheckFinding]:
         yield CheckFinding("error", "tombstones", hint)
 
 
-def _fault_of(trigger: Calling, table: str, name: str) -> Iterator[CheckFinding]:
+def _fault_of(trigger: Calling, model: type[Model]) -> Iterator[CheckFinding]:
+    table = model._meta.db_table
+    # The type knows instances of models, and means the class.
+    name = trigger.get_pgid(model)  # type: ignore[arg-type]
     installed = fetch(TRIGGER, [connection.ops.quote_name(table), name])
     what = WITHOUT.get(trigger.name or "", "changes to it are not recorded")
+    is_guard = trigger.name == "guard"
+    enable = f"ALTER TABLE {table} ENABLE {'ALWAYS ' if is_guard else ''}TRIGGER {name};"
     if not installed or installed[0][1] != trigger.call.partition("(")[0]:
-        hint = f"The trigger {name} of {table} is missing or calls something else: {what}."
-        yield CheckFinding("error", "triggers", f"{hint} `pgtrigger install` creates it again.")
-    elif installed[0][0] != ("A" if trigger.name == "guard" else "O"):
-        state = "ENABLE ALWAYS TRIGGER" if trigger.name == "guard" else "ENABLE TRIGGER"
-        hint = f"The trigger {name} of {table} is disabled: {what}. Run ALTER TABLE {table} {state} {name}."
+        # Not `pgtrigger install` alone: it makes all triggers anew, and a guard is then off during replication.
+        create = f"Run `pgtrigger install {model._meta.label}:{trigger.name}`{f', then {enable}' if is_guard else '.'}"
+        hint = f"The trigger {name} of {table} is missing or calls something else: {what}. {create}"
+        yield CheckFinding("error", "triggers", hint)
+    elif installed[0][0] != ("A" if is_guard else "O"):
+        hint = f"The trigger {name} of {table} is disabled: {what}. Run {enable}"
         yield CheckFinding("error", "triggers", hint)
