@@ -79,7 +79,14 @@ def running_standby() -> Iterator[Standby]:
             if account:
                 os.chown(each, account["user"], account["group"])
         reach = ["--host", given["host"], "--port", str(given["port"]), "--username", cluster.SUPERUSER]
-        how = ["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--wal-method=stream", "--pgdata"]
+        how = [
+            "--write-recovery-conf",
+            "--checkpoint=fast",
+            "--no-slot",
+            "--no-sync",
+            "--wal-method=stream",
+            "--pgdata",
+        ]
         backup: list[str | Path] = [cluster._program("pg_basebackup"), *reach, *how, folder]
         ended = subprocess.run(backup, check=False, cwd=folder, capture_output=True, text=True, **account)
         assert ended.returncode == 0, ended.stderr
