@@ -50,6 +50,7 @@ docs:
 bench:
 	@tools/venv.sh requirements-dev.txt
 	$(PYTHON) -m tests.benchmarks $(ARGS)
+	$(PYTHON) -m tests.benchmarks.users
 	$(PYTHON) -m tests.benchmarks.stores
 	$(PYTHON) -m tests.benchmarks.encryption
 	$(PYTHON) -m tests.benchmarks.audit

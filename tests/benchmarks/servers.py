@@ -50,12 +50,13 @@ class WebServer:
 
 
 @contextlib.contextmanager
-def running_server(environment: dict[str, str], log: Path) -> Iterator[WebServer]:
+def running_server(environment: dict[str, str], log: Path, *, workers: int = 1) -> Iterator[WebServer]:
     """A web server with these settings, until the block ends. Its words go to the log."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
-    command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--workers", "1", "--blocking-threads", "8"]
+    command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--workers", str(workers)]
+    command += ["--blocking-threads", "8"]
     command += ["--host", "127.0.0.1", "--port", str(port), "--no-ws", "memadmin.wsgi:application"]
     with log.open("wb") as output:
         started = psutil.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)

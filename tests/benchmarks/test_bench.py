@@ -98,6 +98,12 @@ def test_every_page(figures_of: Callable[..., Any], data_dir: Path) -> None:
     assert [each["calls"] > 0 for each in found["attach_store"]] == [True, True]
 
 
+def test_users(figures_of: Callable[..., Any], data_dir: Path) -> None:
+    options = ["--size", "tiny", "--workers", "1", "--users", "2", "--seconds", "2"]
+    found = figures_of("tests.benchmarks.users", *options, "--data-dir", str(data_dir))
+    assert [row["requests"] > 0 for row in found["rows"]] == [True]
+
+
 def test_audit_log(figures_of: Callable[..., Any], data_dir: Path) -> None:
     options = ["--events", "300", "--seconds", "0.1", "--rounds", "1", "--proofs", "5", "--data-dir", str(data_dir)]
     found = figures_of("tests.benchmarks.audit", *options)
