@@ -16,6 +16,9 @@ command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || wanted="$wanted
 ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || wanted="$wanted libfaketime"
 # What makes keys in the runbook of docs/rotation.md.
 command -v openssl >/dev/null || wanted="$wanted openssl"
+# What docs/production.md puts before the web server, and how it looks whether it answers.
+command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || wanted="$wanted nginx"
+command -v curl >/dev/null || wanted="$wanted curl"
 [ -n "$wanted" ] || exit 0
 
 install_with_apt() {
@@ -34,10 +37,10 @@ install_with_apt() {
     return $installed
 }
 
-# By themselves these packages make a cluster in /var/lib/postgresql, and start it and the pooler. A machine that has a
-# policy of its own keeps it, and one that has PostgreSQL already keeps what was decided there about new clusters.
+# By themselves these packages make a cluster in /var/lib/postgresql, and start it, the pooler and nginx. A machine that
+# has a policy of its own keeps it, and one that has PostgreSQL keeps what was decided there about new clusters.
 start_nothing() {
-    case $wanted in *postgresql* | *pgbouncer*) ;; *) return 0 ;; esac
+    case $wanted in *postgresql* | *pgbouncer* | *nginx*) ;; *) return 0 ;; esac
     if [ ! -e /usr/sbin/policy-rc.d ]; then
         policy=/usr/sbin/policy-rc.d
         printf '#!/bin/sh\nexit 101\n' | $as_root tee $policy >/dev/null && $as_root chmod 755 $policy || return 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 import venv
@@ -49,3 +50,25 @@ def linked_environment(folder: Path, lock: str = "requirements.txt") -> list[str
             if not (site / name).exists():
                 (site / name).symlink_to(package.locate_file(name))  # type: ignore[arg-type]
     return [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--isolated", "--quiet"]
+
+
+PIP = """#!/bin/sh
+case "$*" in
+"install --require-hashes --requirement requirements.txt") [ -s requirements.txt ] ;;
+"install --no-deps "*.whl) exec {pip} install --no-index --no-deps "$3" ;;
+*) exit 1 ;;
+esac
+"""
+
+
+def main() -> None:
+    """Makes an environment in the folder named, with a `pip` that installs wheels of memadmin and nothing else."""
+    folder = Path(sys.argv[1])
+    pip = folder / "bin/pip"
+    command = shlex.join(linked_environment(folder))
+    pip.write_text(PIP.format(pip=command))
+    pip.chmod(0o755)
+
+
+if __name__ == "__main__":
+    main()

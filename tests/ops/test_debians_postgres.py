@@ -15,10 +15,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from tests.stores.postgres import INSTALLED
 from tests.stores.servers import without
-
-INSTALLED = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda program: int(program.parts[-3]))
-"""Programs of each version, the oldest first."""
 
 CHOSEN = [
     # The fence and its triggers, with agents that write.

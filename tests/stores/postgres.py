@@ -17,6 +17,9 @@ from sqlalchemy.exc import OperationalError
 from memadmin.embedded import cluster
 from tests.ports import free_port
 
+INSTALLED = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda program: int(program.parts[-3]))
+"""Programs of the operating system's packages, of each version, the oldest first."""
+
 AGENT, PASSWORD = "agent", "quite/a@secret:word"
 
 
@@ -55,8 +58,8 @@ class PostgresServer:
 
 
 @contextmanager
-def running_postgres() -> Iterator[PostgresServer]:
-    """Some two seconds."""
+def running_postgres(programs: Path | None = None) -> Iterator[PostgresServer]:
+    """Some two seconds. `programs` is the folder of another version's programs, of the operating system's packages."""
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="postgres-") as folder:
         Path(folder).chmod(0o755)
@@ -65,6 +68,9 @@ def running_postgres() -> Iterator[PostgresServer]:
         with pytest.MonkeyPatch.context() as patching:
             patching.setattr(cluster, "SETTINGS", given)
             patching.setattr(cluster, "PORT", port)
+            if programs:
+                patching.setattr(cluster, "_program", lambda name: programs / name)
+                patching.setattr(cluster, "LOCALE", ("--locale=C.UTF-8",))
             started = cluster.start(data, Path(folder, "log"))
         server = PostgresServer(started.socket_dir, port)
         try:
