@@ -16,6 +16,7 @@ from django.utils.timezone import now
 from memadmin.audit.models import AuditEvent
 from memadmin.retention import audit_events
 from memadmin.retention.models import PolicyVersion, SweepResult, UnfinishedExpiry
+from memadmin.retention.policies.rules import Action
 from memadmin.retention.sweep.starting import request_sweep
 from memadmin.retention.targets import noting
 from memadmin.runs.engine import carry_on
@@ -252,9 +253,8 @@ def test_the_next_run_counts_the_items_although_the_policy_has_ended(half_old: S
     assert not UnfinishedExpiry.objects.exists()
 
 
-def test_noted_items_of_a_session_that_is_held_by_now_stay(
-    half_old: SqliteAgent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def only_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items of all three sessions are noted, and none is gone."""
     item_policy("delete")
 
     def die(*args: Any, **named: Any) -> None:
@@ -263,12 +263,34 @@ def test_noted_items_of_a_session_that_is_held_by_now_stay(
     with monkeypatch.context() as away:
         away.setattr(SqliteBackend, "delete_items", die)
         swept()
-    assert UnfinishedExpiry.objects.filter(item_marks__isnull=False).exists()
+    assert UnfinishedExpiry.objects.filter(item_marks__isnull=False).count() == 3
+
+
+def test_noted_items_of_a_session_that_is_held_by_now_stay(
+    half_old: SqliteAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_noted(monkeypatch)
     make_hold(SessionRecord.objects.get(session_id="long"), by=person("compliance"))
     assert swept().state == Run.State.COMPLETE
     assert len(old_texts(half_old, "long")) == LONG
     assert counted() == (2, 6)
     assert not UnfinishedExpiry.objects.exists()
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_a_noted_item_with_another_text_by_now_is_still_there(
+    half_old: SqliteAgent, monkeypatch: pytest.MonkeyPatch, is_held: bool
+) -> None:
+    only_noted(monkeypatch)
+    if is_held:
+        make_hold(SessionRecord.objects.get(session_id="long"), by=person("compliance"))
+    half_old.ask(
+        "UPDATE agent_messages SET message_data = replace(message_data, 'item 7', 'item seven')"
+        " WHERE session_id = 'long'"
+    )
+    assert swept().state == Run.State.COMPLETE
+    assert len(old_texts(half_old, "long")) == (LONG if is_held else 0)
+    assert counted() == ((2, 6) if is_held else (3, LONG + 6))
 
 
 def test_items_that_changed_after_they_were_noted_are_known_by_their_texts_where_they_have_no_ids() -> None:
@@ -282,9 +304,10 @@ def test_items_that_changed_after_they_were_noted_are_known_by_their_texts_where
         texts = ("one", "two", "three")
 
     backend: Any = WithoutIds()
+    action = Action.DELETE
     record = SessionRecord(session_id="any")
     marks = [noting.mark(item) for item in backend.every_item("any")][:2]
-    assert all(noting.key_of(backend, mark) in noting.keys_there(backend, record) for mark in marks)
+    assert all(noting.key_of(backend, action, mark) in noting.keys_there(backend, action, record) for mark in marks)
     backend.texts = ("two", "three")
-    there = noting.keys_there(backend, record)
-    assert [noting.key_of(backend, mark) in there for mark in marks] == [False, True]
+    there = noting.keys_there(backend, action, record)
+    assert [noting.key_of(backend, action, mark) in there for mark in marks] == [False, True]

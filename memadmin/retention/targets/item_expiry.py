@@ -50,7 +50,7 @@ class ItemExpiry:
         self.minimums = [other.minimum for other in same if other.minimum and has_minimum_for(other, rule.target)]
         self.decision = Purge(at, time_of=self.due_at)
         self.seals = sealing_of(store).of_session(record.session_id)
-        self.key_of = partial(noting.key_of, backend_for(store))
+        self.key_of = partial(noting.key_of, backend_for(store), rule.action)
         # For notes: the items that alone may go, and the ids of those that were looked at.
         self.only: set[Hashable] | None = None
         self.seen: set[str] = set()
@@ -124,7 +124,7 @@ class ItemExpiry:
 
     def settle(self, marks: Sequence[noting.ItemMark], chunk: SweepChunk) -> list[noting.ItemMark]:
         """Counts the noted items that went and could not be counted; returns the others. Raises StoreUnavailable."""
-        there = noting.keys_there(backend_for(self.store), self.record)
+        there = noting.keys_there(backend_for(self.store), self.rule.action, self.record)
         gone = [mark for mark in marks if self.key_of(mark) not in there]
         if gone:
             tables: Counter[str] = Counter()

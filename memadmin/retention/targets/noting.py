@@ -12,7 +12,7 @@ from django.db.models import F, QuerySet
 from django.db.models.functions import Greatest
 
 from memadmin.retention.models import UnfinishedExpiry
-from memadmin.retention.policies.rules import Rule
+from memadmin.retention.policies.rules import Action, Rule
 from sessions_app.items import StoredItem
 from sessions_app.models import SessionRecord
 from sessions_app.redaction.shown import mark_of
@@ -104,11 +104,15 @@ def item_notes(records: QuerySet[SessionRecord], rule: Rule) -> dict[SessionReco
     }
 
 
-def key_of(backend: Backend, mark: ItemMark) -> Hashable:
-    """What an item is known by: in a store without ids others move to the places of those that go."""
-    return mark if Capability.ITEM_IDS in backend.capabilities else mark[1]
+def key_of(backend: Backend, action: Action, mark: ItemMark) -> Hashable:
+    """What an item is known by, until the action has changed it."""
+    if Capability.ITEM_IDS not in backend.capabilities:
+        # Others move to the places of those that go.
+        return mark[1]
+    # An item with another text is still there: it may have been encrypted with another key.
+    return mark[0] if action == Action.DELETE else mark
 
 
-def keys_there(backend: Backend, record: SessionRecord) -> set[Hashable]:
+def keys_there(backend: Backend, action: Action, record: SessionRecord) -> set[Hashable]:
     """What the items of a session are known by. Reads the session; raises SessionUnreadable and StoreUnavailable."""
-    return {key_of(backend, mark(item)) for item in backend.every_item(record.session_id)}
+    return {key_of(backend, action, mark(item)) for item in backend.every_item(record.session_id)}
