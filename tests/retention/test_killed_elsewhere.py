@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ from sessions_app.models import SessionRecord
 from sessions_app.services.discovery import discover
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, StoreUnavailable
+from sessions_app.stores.sqlite import file as sqlite_file
 from sessions_app.stores.sqlite.backend import SqliteBackend
 from tests.agents import assistant, run_sql, second_connection, user
 from tests.forks import PROCESSES
@@ -291,6 +294,20 @@ def test_a_noted_item_with_another_text_by_now_is_still_there(
     assert swept().state == Run.State.COMPLETE
     assert len(old_texts(half_old, "long")) == (LONG if is_held else 0)
     assert counted() == ((2, 6) if is_held else (3, LONG + 6))
+
+
+def test_items_go_and_are_counted_although_the_log_cannot_be_emptied(
+    half_old: SqliteAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item_policy("delete")
+    quotes = [learned_from(name) for name in ("long", "short:1")]
+    monkeypatch.setattr(sqlite_file, "WRITE_PATIENCE_SECONDS", 0.2)
+    with closing(sqlite3.connect(half_old.path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM agent_messages").fetchone()
+        run = swept()
+    assert run.state == Run.State.COMPLETE
+    all_items_are_counted(half_old, quotes)
 
 
 def test_items_that_changed_after_they_were_noted_are_known_by_their_texts_where_they_have_no_ids() -> None:

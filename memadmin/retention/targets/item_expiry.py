@@ -25,6 +25,7 @@ from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.redaction.items import NestedTooDeep, without_all_text
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion, refusals_explained
 from sessions_app.stores import backend_for
+from sessions_app.stores.base import SessionBusy
 from sessions_app.stores.rewriting import Changes, Rewriter
 from sessions_app.stores.sealed import sealed_backend_for
 
@@ -51,9 +52,10 @@ class ItemExpiry:
         self.decision = Purge(at, time_of=self.due_at)
         self.seals = sealing_of(store).of_session(record.session_id)
         self.key_of = partial(noting.key_of, backend_for(store), rule.action)
-        # For notes: the items that alone may go, and the ids of those that were looked at.
+        # For notes: the items that alone may go, the ids of those that were looked at, and what is not counted yet.
         self.only: set[Hashable] | None = None
         self.seen: set[str] = set()
+        self.uncounted: Sequence[noting.ItemMark] = ()
         self.until = monotonic()
 
     def due_at(self, item: StoredItem) -> datetime | None:
@@ -122,8 +124,9 @@ class ItemExpiry:
             if place is None or len(marks) >= MOST_NOTED or (marks and monotonic() > self.until):
                 return marks, place is None
 
-    def settle(self, marks: Sequence[noting.ItemMark], chunk: SweepChunk) -> list[noting.ItemMark]:
+    def settle(self, marks: Sequence[noting.ItemMark], chunk: SweepChunk) -> Sequence[noting.ItemMark]:
         """Counts the noted items that went and could not be counted; returns the others. Raises StoreUnavailable."""
+        self.uncounted = marks
         there = noting.keys_there(backend_for(self.store), self.rule.action, self.record)
         gone = [mark for mark in marks if self.key_of(mark) not in there]
         if gone:
@@ -133,7 +136,8 @@ class ItemExpiry:
                 tables = delete_what_hung_on_items(self.record, {item_id for item_id, _ in gone})
             self.record_event(len(gone))
             self.add(chunk, len(gone), tables)
-        return [mark for mark in marks if self.key_of(mark) in there]
+        self.uncounted = [mark for mark in marks if self.key_of(mark) in there]
+        return self.uncounted
 
     def expire(self, rewriter: Rewriter, chunk: SweepChunk) -> bool:
         """Deletes or redacts what is due, for about CHUNK_SECONDS; true if no more is due.
@@ -149,6 +153,8 @@ class ItemExpiry:
                 self.record.session_id, place, decide=self.decide, before_writing=self.before_writing
             )
             self.add(chunk, len(self.changes.gone) + len(self.changes.texts), self.tables)
+            changed = {*self.changes.gone, *self.changes.texts}
+            self.uncounted = [mark for mark in self.uncounted if mark[0] not in changed]
             if place is None or monotonic() > self.until:
                 return place is None
 
@@ -157,7 +163,12 @@ class ItemExpiry:
     ) -> list[noting.ItemMark]:
         """`expire` of these items alone; returns those for which there was no time."""
         self.only = {self.key_of(mark) for mark in marks}
-        is_all = self.expire(rewriter, chunk)
+        try:
+            is_all = self.expire(rewriter, chunk)
+        except SessionBusy:
+            # A file may have been changed all the same: only its log could not be emptied.
+            self.settle(self.uncounted, chunk)
+            raise
         return [] if is_all else [mark for mark in marks if mark[0] not in self.seen]
 
     def learn_in_time(self) -> None:
