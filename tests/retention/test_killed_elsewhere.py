@@ -30,6 +30,7 @@ from sessions_app.models import SessionRecord
 from sessions_app.services.discovery import discover
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, StoreUnavailable
+from sessions_app.stores.rewriting import BackendRewriter
 from sessions_app.stores.sqlite import file as sqlite_file
 from sessions_app.stores.sqlite.backend import SqliteBackend
 from tests.agents import assistant, run_sql, second_connection, user
@@ -307,6 +308,43 @@ def test_items_go_and_are_counted_although_the_log_cannot_be_emptied(
         reader.execute("SELECT count(*) FROM agent_messages").fetchone()
         run = swept()
     assert run.state == Run.State.COMPLETE
+    all_items_are_counted(half_old, quotes)
+
+
+@pytest.fixture
+def small_steps(half_old: SqliteAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The items of the long session, of which each has a time of its own, go in steps of ROWS."""
+    change_items = BackendRewriter.change_items
+
+    def change_few(rewriter: BackendRewriter, *arguments: Any, **named: Any) -> Position | None:
+        return change_items(rewriter, *arguments, **named, limit=ROWS)
+
+    monkeypatch.setattr(BackendRewriter, "change_items", change_few)
+    half_old.ask(
+        "UPDATE agent_messages SET created_at = datetime(created_at, (id - 1000) || ' seconds')"
+        " WHERE session_id = 'long'"
+    )
+    discover(half_old.store)
+    SessionRecord.objects.update(last_activity_at=now() - timedelta(hours=2))
+
+
+def test_items_are_counted_once_if_the_store_is_away_between_two_steps(
+    half_old: SqliteAgent, small_steps: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item_policy("delete")
+    quotes = [learned_from(name) for name in ("long", "short:1")]
+    delete_items = SqliteBackend.delete_items
+    steps: list[str] = []
+
+    def away_once(backend: SqliteBackend, session_id: str, items: Sequence[StoredItem]) -> int:
+        steps.append(session_id)
+        if steps.count("long") == 2 and session_id == "long":
+            raise StoreUnavailable("away")
+        return delete_items(backend, session_id, items)
+
+    monkeypatch.setattr(SqliteBackend, "delete_items", away_once)
+    assert swept().state == Run.State.COMPLETE
+    assert steps.count("long") > 2
     all_items_are_counted(half_old, quotes)
 
 

@@ -188,7 +188,8 @@ class ItemTarget(RecordTarget):
         """Counts the noted items that are gone, and deletes or redacts the others if they are due; true if it is done
         with the note. Raises StoreUnavailable if the chunk has done nothing yet.
         """
-        record, left = expiry.record, []
+        record, is_away = expiry.record, False
+        left: Sequence[noting.ItemMark] = []
         is_changed = chunk.cursor.get(CHANGED) == str(record.pk)
         is_within = chunk.cursor.get(WITHIN) == str(record.pk)
         try:
@@ -199,17 +200,20 @@ class ItemTarget(RecordTarget):
                         refuse_unseen_activity(backend_for(expiry.store), record)
                     left = expiry.expire_noted(rewriter, chunk, there)
         except StoreUnavailable:
-            if chunk.passed:
-                return False
-            raise
+            if not chunk.passed:
+                raise
+            # What was counted in this chunk must not be in the note of the next one.
+            left, is_away = expiry.uncounted, True
         chunk.passed += 1
+        is_changed = is_changed or record.pk in chunk.shown[-1:]
         if left:
             noting.note_items(record, expiry.rule, left)
-            chunk.cursor = {**chunk.cursor, CHANGED: str(record.pk)}
+            if is_changed:
+                chunk.cursor = {**chunk.cursor, CHANGED: str(record.pk)}
             return False
         noting.forget(record)
-        chunk.taken += not is_within and (is_changed or record.pk in chunk.shown[-1:])
-        return True
+        chunk.taken += not is_within and is_changed
+        return not is_away
 
 
 @contextmanager
