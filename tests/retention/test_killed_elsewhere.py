@@ -20,7 +20,7 @@ from memadmin.retention import audit_events
 from memadmin.retention.models import PolicyVersion, SweepResult, UnfinishedExpiry
 from memadmin.retention.policies.rules import Action
 from memadmin.retention.sweep.starting import request_sweep
-from memadmin.retention.targets import noting
+from memadmin.retention.targets import item_expiry, noting
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from memadmin.runs.services import cancel_run
@@ -29,7 +29,7 @@ from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord
 from sessions_app.services.discovery import discover
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Capability, StoreUnavailable
+from sessions_app.stores.base import Capability, SessionBusy, StoreUnavailable
 from sessions_app.stores.rewriting import BackendRewriter
 from sessions_app.stores.sqlite import file as sqlite_file
 from sessions_app.stores.sqlite.backend import SqliteBackend
@@ -346,6 +346,29 @@ def test_items_are_counted_once_if_the_store_is_away_between_two_steps(
     assert swept().state == Run.State.COMPLETE
     assert steps.count("long") > 2
     all_items_are_counted(half_old, quotes)
+
+
+def test_a_busy_session_with_more_items_than_a_note_does_not_keep_the_others(
+    half_old: SqliteAgent, small_steps: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item_policy("delete")
+    monkeypatch.setattr(item_expiry, "MOST_NOTED", ROWS)
+    delete_items = SqliteBackend.delete_items
+    tried: list[str] = []
+
+    def busy(backend: SqliteBackend, session_id: str, items: Sequence[StoredItem]) -> int:
+        tried.append(session_id)
+        assert tried.count("long") < 4, "for ever"
+        if session_id == "long":
+            raise SessionBusy("locked")
+        return delete_items(backend, session_id, items)
+
+    monkeypatch.setattr(SqliteBackend, "delete_items", busy)
+    assert swept().state == Run.State.COMPLETE
+    assert tried.count("long") == 1
+    assert len(old_texts(half_old, "long")) == LONG
+    assert counted() == (2, 6)
+    assert not UnfinishedExpiry.objects.exists()
 
 
 def test_items_that_changed_after_they_were_noted_are_known_by_their_texts_where_they_have_no_ids() -> None:

@@ -188,7 +188,7 @@ class ItemTarget(RecordTarget):
         """Counts the noted items that are gone, and deletes or redacts the others if they are due; true if it is done
         with the note. Raises StoreUnavailable if the chunk has done nothing yet.
         """
-        record, is_away = expiry.record, False
+        record, is_away, stays = expiry.record, False, True
         left: Sequence[noting.ItemMark] = []
         is_changed = chunk.cursor.get(CHANGED) == str(record.pk)
         is_within = chunk.cursor.get(WITHIN) == str(record.pk)
@@ -199,11 +199,12 @@ class ItemTarget(RecordTarget):
                     if not is_changed and not is_within:
                         refuse_unseen_activity(backend_for(expiry.store), record)
                     left = expiry.expire_noted(rewriter, chunk, there)
+                stays = False
         except StoreUnavailable:
             if not chunk.passed:
                 raise
             # What was counted in this chunk must not be in the note of the next one.
-            left, is_away = expiry.uncounted, True
+            left, is_away, stays = expiry.uncounted, True, False
         chunk.passed += 1
         is_changed = is_changed or record.pk in chunk.shown[-1:]
         if left:
@@ -212,7 +213,10 @@ class ItemTarget(RecordTarget):
                 chunk.cursor = {**chunk.cursor, CHANGED: str(record.pk)}
             return False
         noting.forget(record)
-        chunk.taken += not is_within and is_changed
+        if stays and is_within:
+            # The rest of it waits for the next run, or it would be noted again and again.
+            chunk.cursor = place_of(record, "registered_at")
+        chunk.taken += is_changed and (stays or not is_within)
         return not is_away
 
 
