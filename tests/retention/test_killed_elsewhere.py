@@ -311,6 +311,24 @@ def test_items_go_and_are_counted_although_the_log_cannot_be_emptied(
     all_items_are_counted(half_old, quotes)
 
 
+def test_items_that_went_stay_noted_while_their_file_is_locked(
+    half_old: SqliteAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quotes = [learned_from(name) for name in ("long", "short:1")]
+    only_noted(monkeypatch)
+    half_old.ask("DELETE FROM agent_messages WHERE message_data LIKE '%item%' AND session_id <> 'young'")
+
+    def locked(*args: Any, **named: Any) -> None:
+        raise SessionBusy("locked")
+
+    with monkeypatch.context() as busy:
+        busy.setattr(SqliteBackend, "every_item", locked)
+        swept()
+    assert counted() == (0, 0)
+    assert swept().state == Run.State.COMPLETE
+    all_items_are_counted(half_old, quotes)
+
+
 @pytest.fixture
 def small_steps(half_old: SqliteAgent, monkeypatch: pytest.MonkeyPatch) -> None:
     """The items of the long session, of which each has a time of its own, go in steps of ROWS."""

@@ -25,7 +25,7 @@ from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.redaction.items import NestedTooDeep, without_all_text
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion, refusals_explained
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import SessionBusy
+from sessions_app.stores.base import SessionBusy, StoreUnavailable
 from sessions_app.stores.rewriting import Changes, Rewriter
 from sessions_app.stores.sealed import sealed_backend_for
 
@@ -127,7 +127,11 @@ class ItemExpiry:
     def settle(self, marks: Sequence[noting.ItemMark], chunk: SweepChunk) -> Sequence[noting.ItemMark]:
         """Counts the noted items that went and could not be counted; returns the others. Raises StoreUnavailable."""
         self.uncounted = marks
-        there = noting.keys_there(backend_for(self.store), self.rule.action, self.record)
+        try:
+            there = noting.keys_there(backend_for(self.store), self.rule.action, self.record)
+        except SessionBusy as problem:
+            # Not only this session: its file cannot be read at all. A note that was forgotten would never be counted.
+            raise StoreUnavailable(str(problem)) from problem
         gone = [mark for mark in marks if self.key_of(mark) not in there]
         if gone:
             tables: Counter[str] = Counter()
