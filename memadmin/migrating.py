@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from django.apps import apps
 from django.core.management.base import CommandError
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations import Migration
 from django.db.migrations.operations.base import Operation
@@ -19,8 +22,41 @@ from django.db.migrations.state import ProjectState
 # put tables of the same name before ours. For the rest of the migration's transaction.
 FIX_PATH = "SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)"
 
+LOCK = 0x6D696772
+"""PostgreSQL advisory lock of the process that migrates a database."""
+
 OF_UNRELEASED = ("audit", "0006_note_rows")
 """A migration that only databases of unreleased versions have."""
+
+
+def wait_for_turn(connection: BaseDatabaseWrapper, lock: int) -> Iterator[bool]:
+    """Takes an advisory lock of the session, which lasts until it is given back or the connection ends.
+
+    Yields false each time that another session has it, at once and then all half second, and true in the end.
+    """
+    # Polling: a waiting statement would block the index that the other one builds concurrently, for ever.
+    with connection.cursor() as cursor:
+        while True:
+            cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock])
+            has_turn = bool(cursor.fetchone()[0])
+            yield has_turn
+            if has_turn:
+                return
+            time.sleep(0.5)
+
+
+@contextmanager
+def alone(connection: BaseDatabaseWrapper, say: Callable[[str], object]) -> Iterator[None]:
+    """Within the block no other process migrates this database. `say` is told if another one has to end first."""
+    for number, has_turn in enumerate(wait_for_turn(connection, LOCK)):
+        if number == 0 and not has_turn:
+            say("Another process migrates this database. This one waits for its end.")
+    try:
+        yield
+    finally:
+        if connection.is_usable():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
 
 
 def sql_text(app: str, name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Iterable
 from contextlib import aclosing
 from datetime import timedelta
@@ -17,7 +16,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils.timezone import now
 
-from memadmin import environment
+from memadmin import environment, migrating
 from memadmin.demo import agents, cases, expiring, remembering, sealing, talks
 from memadmin.demo.stories.support import WHERE_IS_MY_ORDER
 from memadmin.deploy.roles import Roles
@@ -54,13 +53,8 @@ class NameTaken(Exception):
 
 def wait_for_turn() -> None:
     """Waits while another demo prepares the same database and folder; the turn lasts until the connection is closed."""
-    # Polling: a waiting statement would block the concurrent index build of the other demo.
-    with connection.cursor() as cursor:
-        while True:
-            cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
-            if cursor.fetchone()[0]:
-                return
-            time.sleep(0.1)
+    for _ in migrating.wait_for_turn(connection, LOCK):
+        """Until it is there."""
 
 
 def prepare(password: str) -> list[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
+from memadmin.migrating import LOCK
 from memadmin.prerequisites import problems_of
 from memories_app.vector_column import missing_vectors
 from tests.agents import run_sql
@@ -127,10 +130,8 @@ def elsewhere(transactional_db: None) -> Iterator[psycopg.Connection[Any]]:
             server.execute(f"DROP ROLE {ROLE}_{os.getpid()}")
 
 
-def migrate(database: psycopg.Connection[Any], folder: Path) -> subprocess.CompletedProcess[str]:
-    address = (
-        f"postgres://{ROLE}_{os.getpid()}@/{database.info.dbname}?host={database.info.host}&port={database.info.port}"
-    )
+def migrate(reach: psycopg.ConnectionInfo, folder: Path) -> subprocess.CompletedProcess[str]:
+    address = f"postgres://{ROLE}_{os.getpid()}@/{reach.dbname}?host={reach.host}&port={reach.port}"
     return subprocess.run(
         [sys.executable, "manage.py", "migrate"],
         check=False,
@@ -146,6 +147,31 @@ def migrate(database: psycopg.Connection[Any], folder: Path) -> subprocess.Compl
     )
 
 
+ASKING = """
+SELECT count(*) FROM pg_stat_activity
+WHERE query LIKE 'SELECT pg_try_advisory_lock%' AND state = 'idle' AND datname = current_database()
+"""
+
+
+@pytest.mark.slow
+def test_started_twice_one_waits_for_the_other(elsewhere: psycopg.Connection[Any], tmp_path: Path) -> None:
+    elsewhere.execute(f"GRANT USAGE, CREATE ON SCHEMA public TO {ROLE}_{os.getpid()}")
+    elsewhere.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+    with ThreadPoolExecutor(2) as pool:
+        running = [pool.submit(migrate, elsewhere.info, tmp_path / name) for name in ("one", "other")]
+        while elsewhere.execute(ASKING).fetchone() != (2,):
+            assert not any(each.done() for each in running), "It did not wait."
+            time.sleep(0.05)
+        assert elsewhere.execute("SELECT to_regclass('django_migrations')").fetchone() == (None,)
+        elsewhere.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+    for each in running:
+        ended = each.result()
+        assert ended.returncode == 0, ended.stderr
+        assert "Another process migrates this database. This one waits for its end." in ended.stderr
+    doubled = "SELECT app, name FROM django_migrations GROUP BY app, name HAVING count(*) > 1"
+    assert elsewhere.execute(doubled).fetchall() == []
+
+
 TYPE = """
 SELECT format_type(atttypid, atttypmod) FROM pg_attribute
 WHERE attrelid = 'memories_app_memory'::regclass AND attname = 'embedding'
@@ -154,7 +180,7 @@ WHERE attrelid = 'memories_app_memory'::regclass AND attname = 'embedding'
 
 @pytest.mark.slow
 def test_every_remedy_is_named_and_enough(elsewhere: psycopg.Connection[Any], tmp_path: Path) -> None:
-    refused = migrate(elsewhere, tmp_path)
+    refused = migrate(elsewhere.info, tmp_path)
     assert refused.returncode == 1
     assert "Traceback" not in refused.stderr
     sentence = refused.stderr.splitlines()[-1]
@@ -164,13 +190,13 @@ def test_every_remedy_is_named_and_enough(elsewhere: psycopg.Connection[Any], tm
     ).fetchone() == (0,)
 
     elsewhere.execute(sentence[sentence.index("GRANT ") : sentence.index(";")])
-    without_vectors = migrate(elsewhere, tmp_path)
+    without_vectors = migrate(elsewhere.info, tmp_path)
     assert without_vectors.returncode == 0, without_vectors.stderr
     assert "may not create the extension vector in" in without_vectors.stderr
     assert elsewhere.execute(TYPE).fetchone() == ("text",)
 
     elsewhere.execute("CREATE EXTENSION vector")
-    with_vectors = migrate(elsewhere, tmp_path)
+    with_vectors = migrate(elsewhere.info, tmp_path)
     assert (with_vectors.returncode, with_vectors.stderr) == (0, "")
     assert elsewhere.execute(TYPE).fetchone() == ("vector(256)",)
     assert elsewhere.execute("SELECT to_regclass('memory_shared_vectors') IS NOT NULL").fetchone() == (True,)

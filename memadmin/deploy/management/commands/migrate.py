@@ -6,9 +6,10 @@ from typing import Any
 
 from django.core.management.commands import migrate
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 
-from memadmin.migrating import warnings_of
+from memadmin.migrating import alone, warnings_of
 from memadmin.prerequisites import refuse_unfit
 from memories_app.vector_column import missing_vectors
 
@@ -18,6 +19,10 @@ class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         connection = connections[options["database"]]
         refuse_unfit(connection)
+        with alone(connection, self.stderr.write):
+            self.migrate(connection, *args, **options)
+
+    def migrate(self, connection: BaseDatabaseWrapper, *args: Any, **options: Any) -> None:
         executor = MigrationExecutor(connection)
         plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
         is_new = not any(app == "audit" for app, _ in executor.loader.applied_migrations)
