@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
+from threading import get_ident
 from typing import Any, TypeVar, cast
 
 from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connection, connections
@@ -52,7 +53,10 @@ ASK_AGAIN_SECONDS = 0.002
 REST_SECONDS = {"behind": 1.0, "away": 15.0}
 """Time for which the pages of this process do not ask a replica that was behind, or did not respond, again."""
 
-_reads_there: ContextVar[bool] = ContextVar("reads_from_replica", default=False)
+_reading_thread: ContextVar[int] = ContextVar("reads_from_replica", default=0)
+"""The thread whose view reads from the replica. Threads that it starts have connections of their own, on which nobody
+explains failures, so they read from the primary although they inherit the context.
+"""
 
 _rests_until = 0.0
 
@@ -119,7 +123,7 @@ def alias_for_reading() -> str:
     """Alias of the database for reading many rows, also by statements in SQL: the replica's only within a view that
     reads from it, and never inside a transaction of the primary.
     """
-    return REPLICA if _reads_there.get() and not connection.in_atomic_block else DEFAULT_DB_ALIAS
+    return REPLICA if _reading_thread.get() == get_ident() and not connection.in_atomic_block else DEFAULT_DB_ALIAS
 
 
 def from_replica(view: View) -> View:
@@ -146,12 +150,12 @@ def from_replica(view: View) -> View:
 @contextmanager
 def reads_from_replica() -> Iterator[None]:
     """Reads within the block come from the replica, which `has_caught_up` has said. Raises ReplicaFailed."""
-    token = _reads_there.set(True)
+    token = _reading_thread.set(get_ident())
     try:
         with connections[REPLICA].execute_wrapper(_explain_failures):
             yield
     finally:
-        _reads_there.reset(token)
+        _reading_thread.reset(token)
 
 
 def _explain_failures(execute: Callable[..., Any], *statement: Any) -> Any:

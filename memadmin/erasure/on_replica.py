@@ -22,6 +22,12 @@ PATIENCE = timedelta(hours=1)
 """Time after which an erasure ends with an exception: a replica that is away must not hold up the answer for ever."""
 
 ASK_AGAIN = timedelta(seconds=5)
+"""Of a replica that only has to catch up. One that is away takes each question the time to connect, so that the cases
+of a batch would keep the workers busy.
+"""
+
+
+ASK_AGAIN_LATER = timedelta(minutes=1)
 
 
 def wait_for_replica(lease: Lease, request: SubjectRequest) -> None:
@@ -40,6 +46,7 @@ def wait_for_replica(lease: Lease, request: SubjectRequest) -> None:
         noted = {"scans": len(request.scans), "at": began, "position": asdict(at_present)}
         with lease.chunk() as run:
             run.cursor = {**run.cursor, KEY: noted}
+    retry_after = ASK_AGAIN_LATER
     try:
         state = replica.state_at(replica.LogPosition(**noted["position"]))
     except Error:
@@ -47,13 +54,12 @@ def wait_for_replica(lease: Lease, request: SubjectRequest) -> None:
     else:
         if state.has_all:
             return
-        sentence = (
-            "Erased. The replica does not replay changes at present: it still shows what was erased."
-            if state.is_paused or not state.is_usable
-            else "Erased. The replica has not replayed it yet."
-        )
+        if state.is_paused or not state.is_usable:
+            sentence = "Erased. The replica does not replay changes at present: it still shows what was erased."
+        else:
+            sentence, retry_after = "Erased. The replica has not replayed it yet.", ASK_AGAIN
     if now() - datetime.fromisoformat(noted["at"]) < PATIENCE:
-        raise Wait(sentence, retry_after=ASK_AGAIN)
+        raise Wait(sentence, retry_after=retry_after)
     note_exception(lease, request)
 
 

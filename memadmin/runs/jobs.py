@@ -48,7 +48,7 @@ def wake_runs(timestamp: int) -> None:
 def jobs_that_wait() -> QuerySet[ProcrastinateJob]:
     """Jobs of runs that no worker has begun.
 
-    One that was begun counts not: its worker may be dead or hang, and the run's lease tells whether it responds.
+    A job that has begun is not counted: its worker may be dead or hang, and the run's lease tells whether it responds.
     """
     return ProcrastinateJob.objects.filter(task_name=work_on_run.name, status="todo")
 

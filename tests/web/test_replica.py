@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
 from typing import Any
 
@@ -256,6 +258,12 @@ def test_a_slot_without_a_limit_is_a_risk(reading: Standby) -> None:
             assert "has no limit" in state_and_findings()[1][0]
         finally:
             cursor.execute("SELECT pg_drop_replication_slot('memadmin_test')")
+
+
+def test_threads_of_a_view_read_from_the_primary(reading: Standby) -> None:
+    with replica.reads_from_replica(), ThreadPoolExecutor(1) as pool:
+        assert replica.alias_for_reading() == replica.REPLICA
+        assert pool.submit(copy_context().run, replica.alias_for_reading).result() == "default"
 
 
 def test_without_a_replica_nothing_is_asked(

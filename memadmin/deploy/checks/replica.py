@@ -22,16 +22,21 @@ WHERE slot_type = 'physical' AND current_setting('max_slot_wal_keep_size') = '-1
 """
 
 
+def is_standby() -> bool:
+    return bool(fetch("SELECT pg_is_in_recovery()")[0][0])
+
+
 def primary() -> Iterator[CheckFinding]:
     """Whether the database takes changes: a standby answers reads, and fails at each page's audit event."""
-    if fetch("SELECT pg_is_in_recovery()")[0][0]:
+    if is_standby():
         hint = "DATABASE_URL names a standby, which takes no changes. Set it to the primary."
         yield CheckFinding("error", "primary", hint)
 
 
 def replica() -> Iterator[CheckFinding]:
     """The replica, if there is one: it responds, is of this primary, replays, and holds nothing up."""
-    if not reading.is_configured():
+    # Beside a standby as the primary this could only mislead.
+    if not reading.is_configured() or is_standby():
         return
     try:
         state = reading.state_at(reading.position_now())

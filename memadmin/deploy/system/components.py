@@ -216,9 +216,10 @@ def gigabytes(size: int) -> str:
 
 
 def reading_replica() -> SystemPart:
-    """The replica from which lists are read, and whether this process reads there."""
+    """The replica from which lists are read. Raises an Error while the primary is away."""
+    position = replica.position_now()
     try:
-        state = replica.state_at(replica.position_now())
+        state = replica.state_at(position)
     except Error:
         facts = [Fact("Replica", "does not respond", is_bad=True), Fact("Lists and searches", "read from the primary")]
         return SystemPart("replica", "Replica", "down", facts)
