@@ -16,7 +16,7 @@ from memadmin.variables import VARIABLES
 
 ROOT: Path = settings.CHECKOUT_DIR
 PACKAGES = ("memadmin", "sessions_app", "memories_app")
-NOT_OURS = {"DJANGO_SETTINGS_MODULE", "PROMETHEUS_MULTIPROC_DIR"}
+NOT_OURS = {"DJANGO_SETTINGS_MODULE", "PROMETHEUS_MULTIPROC_DIR", "OTEL_SERVICE_NAME"}
 
 
 class Recorder:
