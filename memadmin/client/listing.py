@@ -82,7 +82,7 @@ def parameters(*, kinds: Iterable[str], limit: int, cursor: str, agent: str) -> 
         "kinds": list(kinds),
         "limit": page_size(limit) + 1,
         "after": UUID(after) if cursor else None,
-        "decided": decided or "-infinity",
+        "decided": datetime.fromisoformat(decided) if decided else "-infinity",
         "agent": agent,
         "as_of": None,
     }

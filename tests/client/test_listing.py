@@ -157,6 +157,8 @@ def test_a_cursor_or_an_id_that_is_none_is_a_mistake_of_the_program(dsn: str, ad
     async def read(client: MemoryClient) -> None:
         with pytest.raises(ValueError, match="badly formed"):
             await client.list("ada", cursor="page 2")
+        with pytest.raises(ValueError, match="isoformat"):
+            await client.list("ada", cursor=f"abc|{uuid4()}")
         with pytest.raises(ValueError, match="badly formed"):
             await client.get("7", "ada")
 
