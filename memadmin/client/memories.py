@@ -214,19 +214,9 @@ class MemoryClient:
             choice = recalling.choose(found, budget=most, top_k=top_k, threshold=threshold)
             if not choice.chosen:
                 return Recalled(choice)
-            recall = uuid.uuid4()
-            noted = {"agent": agent[:200], "embedder": named, "budget": most, "tokens": choice.tokens}
-            await connection.execute(NOTE_RECALL, {"id": recall, **_of(run), **noted})
-            await connection.execute(
-                NOTE_RECALLED,
-                {
-                    "recall": recall,
-                    "memories": [chosen.memory.id for chosen in choice.chosen],
-                    "versions": [chosen.memory.version for chosen in choice.chosen],
-                    "places": [chosen.place for chosen in choice.chosen],
-                    "scores": [chosen.score for chosen in choice.chosen],
-                },
-            )
+            noted = [(each.memory.id, each.memory.version, each.place, each.score) for each in choice.chosen]
+            values = {"agent": agent[:200], "embedder": named, "budget": most, "tokens": choice.tokens}
+            recall = await _note_recall(connection, run, noted, values)
             return Recalled(choice, choice.text(whose.key if whose else ""), recall)
 
         answer = await self._ask_for_memories(whose, agent, look_up)
@@ -405,21 +395,11 @@ class MemoryClient:
         async def look_up(connection: Connection) -> Sequence[ApprovedMemory]:
             rows = await (await connection.execute(statement, given)).fetchall()
             found = [ApprovedMemory(*row) for row in rows]
-            if noted := found[:most]:
-                recall = uuid.uuid4()
-                tokens = sum(recalling.count_tokens(each.statement) for each in noted)
+            if some := found[:most]:
+                noted = [(each.id, each.version, place, 0.0) for place, each in enumerate(some, start=1)]
+                tokens = sum(recalling.count_tokens(each.statement) for each in some)
                 values = {"agent": agent[:200], "embedder": "", "budget": tokens, "tokens": tokens}
-                await connection.execute(NOTE_RECALL, {"id": recall, **_of(run), **values})
-                await connection.execute(
-                    NOTE_RECALLED,
-                    {
-                        "recall": recall,
-                        "memories": [each.id for each in noted],
-                        "versions": [each.version for each in noted],
-                        "places": [*range(1, len(noted) + 1)],
-                        "scores": [0.0] * len(noted),
-                    },
-                )
+                await _note_recall(connection, run, noted, values)
             return found
 
         return await self._ask_for_memories(whose, agent, look_up)
@@ -519,6 +499,23 @@ def _reason_to_refuse(
 
 def _of(run: CurrentRun | None) -> dict[str, Any]:
     return {"record": run.record if run else None, "session": run.session_id if run else ""}
+
+
+async def _note_recall(
+    connection: Connection,
+    run: CurrentRun | None,
+    noted: Sequence[tuple[UUID, int, int, float]],
+    values: Mapping[str, Any],
+) -> UUID:
+    """Id of a recall that it records: for each memory its id, version, place and score; agent, embedder, budget and
+    tokens in `values`.
+    """
+    recall = uuid.uuid4()
+    await connection.execute(NOTE_RECALL, {"id": recall, **_of(run), **values})
+    memories, versions, places, scores = map(list, zip(*noted, strict=True))
+    given = {"recall": recall, "memories": memories, "versions": versions, "places": places, "scores": scores}
+    await connection.execute(NOTE_RECALLED, given)
+    return recall
 
 
 def _evidence(one: Evidence, run: CurrentRun | None) -> dict[str, Any]:
