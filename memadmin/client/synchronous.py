@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -21,19 +22,42 @@ class _LoopThread:
 
     def __init__(self, client: MemoryClient) -> None:
         self.client, self.pid = client, os.getpid()
+        self._asked: set[Future[Any]] = set()
+        self._is_closed, self._changing = False, threading.Lock()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="memadmin-client-loop", daemon=True)
         self._thread.start()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        # It runs in the context of the caller, so that it belongs to the caller's run.
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+    def start(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T] | None:
+        """The future result of `work`; None if the loop was closed before."""
+        with self._changing:
+            if self._is_closed:
+                return None
+            # It runs in the context of the caller, so that it belongs to the caller's run.
+            asked = asyncio.run_coroutine_threadsafe(work(), self._loop)
+            self._asked.add(asked)
+        asked.add_done_callback(self._asked.discard)
+        return asked
 
     def close(self) -> None:
-        self.run(self.client.aclose())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        with self._changing:
+            self._is_closed = True
+        for asked in tuple(self._asked):
+            asked.cancel()
+        try:
+            asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    async def _end(self) -> None:
+        """Closes the connections, after those of cancelled calls were given back; a server that is gone is not waited
+        for longer than for an answer.
+        """
+        if ending := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(ending, timeout=self.client.console.seconds)
+        await self.client.aclose()
 
 
 def _blocking(
@@ -43,8 +67,14 @@ def _blocking(
 
     @wraps(method)
     def call(client: SyncMemoryClient, /, *values: P.args, **options: P.kwargs) -> T:
-        running = client._running()
-        return running.run(method(running.client, *values, **options))
+        asked = None
+        while asked is None:
+            running = client._running()
+            asked = running.start(partial(method, running.client, *values, **options))
+        try:
+            return asked.result()
+        except CancelledError:
+            raise RuntimeError("The client was closed during this call.") from None
 
     return call
 
@@ -71,7 +101,9 @@ class SyncMemoryClient:
     forget = _blocking(MemoryClient.forget)
 
     def close(self) -> None:
-        """Closes the connections. A later call opens them again."""
+        """Closes the connections. A later call opens them again; calls that other threads are waiting for raise
+        RuntimeError, and may have been carried out.
+        """
         with self._making:
             made, self._made = self._made, None
         if made and made.pid == os.getpid():

@@ -6,10 +6,12 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from inspect import iscoroutinefunction, signature
+from typing import Any
 
+import psycopg
 import pytest
 from agents import Agent, SQLiteSession, function_tool
 from agents.testing import function_call
@@ -23,7 +25,8 @@ from memories_app.models import Memory, Recall, Signal
 from sessions_app.models import SubjectKind
 from sessions_app.services.subjects import subject_for_key
 from tests.client.agents import Customer, client_at, in_agent, talk
-from tests.meanwhile import PATIENCE_SECONDS
+from tests.client.conftest import address
+from tests.meanwhile import PATIENCE_SECONDS, wait_until_blocked
 from tests.memories.builders import approved
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -77,6 +80,63 @@ def test_threads_ask_side_by_side(client: SyncMemoryClient, tea: Memory) -> None
     with ThreadPoolExecutor(16) as threads:
         assert all(TEA in text for text in threads.map(recall, range(16)))
     assert Recall.objects.count() == 16
+
+
+def in_daemon_thread(work: Callable[[], Any]) -> Future[Any]:
+    """Result of work in a thread that ends with the program, also if it waits forever."""
+    result: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except Exception as problem:
+            result.set_exception(problem)
+
+    threading.Thread(target=run, daemon=True).start()
+    return result
+
+
+def loop_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "memadmin-client-loop"]
+
+
+def test_closing_ends_the_calls_of_other_threads(client: SyncMemoryClient, tea: Memory) -> None:
+    with psycopg.connect(address()) as other:
+        other.execute("LOCK TABLE memories_app_memory IN ACCESS EXCLUSIVE MODE")
+        asked = in_daemon_thread(lambda: client.list("ada"))
+        wait_until_blocked(asked, by=other)
+        client.close()
+        with pytest.raises(RuntimeError, match="closed during this call"):
+            asked.result(timeout=PATIENCE_SECONDS)
+    assert not loop_threads()
+    assert len(client.list("ada").memories) == 1
+
+
+def test_a_call_that_meets_a_closed_loop_opens_another(
+    client: SyncMemoryClient, tea: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, closings = client._running, iter([client.close])
+
+    def closed_just_after() -> Any:
+        found = running()
+        for close in closings:
+            close()
+        return found
+
+    monkeypatch.setattr(client, "_running", closed_just_after)
+    assert TEA in client.recall("What does she drink?", "ada").text
+
+
+def test_the_thread_ends_although_connections_cannot_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = SyncMemoryClient("host=/nowhere")
+
+    async def fail() -> None:
+        raise OSError("the socket is gone")
+
+    monkeypatch.setattr(client._running().client, "aclose", fail)
+    with pytest.raises(OSError, match="the socket is gone"):
+        client.close()
+    assert not loop_threads()
 
 
 def test_within_a_running_event_loop_nothing_waits_for_itself(client: SyncMemoryClient, tea: Memory) -> None:
