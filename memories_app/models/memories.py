@@ -17,7 +17,7 @@ from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector, SearchVectorField
 from django.db import models
 from django.db.models import F, Q, Value
-from django.db.models.functions import Cast, Length, Now
+from django.db.models.functions import Cast, Coalesce, Length, Now
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
 from django.urls import reverse
 from pgvector.django import HnswIndex, VectorField
@@ -272,6 +272,13 @@ class Memory(models.Model):
                 F("id").desc(),
                 condition=Q(subject__isnull=True),
                 name="memory_shared_newest",
+            ),
+            # For lists of shared memories that agents read; the expression is that of memadmin.client.listing.
+            models.Index(
+                Coalesce("decided_at", Cast(Value("-infinity"), models.DateTimeField())).desc(),
+                F("id").desc(),
+                condition=Q(subject__isnull=True, status="approved"),
+                name="memory_shared_by_decision",
             ),
             models.Index("replaces", condition=Q(replaces__isnull=False), name="memory_replaces"),
             # A subject's own memories are compared one by one, which is exact; only shared ones are many.
