@@ -57,6 +57,7 @@ session_pages = (
         path("", rows, name="overview"),
         path("sessions/", rows, name="list"),
         path("subjects/", rows, name="subjects"),
+        path("redactions/", rows, name="redactions"),
         path("subjects/suggest/", rows, name="subject-suggest"),
         path("stores/", rows, name="stores"),
         path("search/", search, name="search"),

@@ -97,7 +97,7 @@ class DebianMachine:
             path = root / "programs" / name
             path.write_text(text.format(**given))
             path.chmod(0o755)
-        ours = ("MEMADMIN_", "AGENT_", "DATABASE_URL", "DJANGO_SETTINGS_MODULE", "PG")
+        ours = ("MEMADMIN_", "AGENT_", "DATABASE_URL", "DJANGO_", "PG")
         self.variables = {
             **{name: value for name, value in os.environ.items() if not name.startswith(ours)},
             "PATH": f"{root}/programs:{programs}:{os.environ['PATH']}:/usr/sbin:/sbin",
