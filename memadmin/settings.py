@@ -36,7 +36,7 @@ CONNECT_TIMEOUT_SECONDS = environment.positive_integer("MEMADMIN_CONNECT_TIMEOUT
 # A server that is cut off closes no connection. Left to the operating system, whoever has asked it something waits for
 # a quarter of an hour, and nobody else is served. The first is for what was sent, the others for who waits for a
 # result; milliseconds and seconds.
-WITHOUT_A_NETWORK = {
+TCP_TIMEOUTS = {
     "tcp_user_timeout": 20_000,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -55,7 +55,7 @@ def with_our_options(database: dict[str, Any]) -> dict[str, Any]:
         "OPTIONS": {
             "connect_timeout": CONNECT_TIMEOUT_SECONDS,
             "application_name": "memadmin",
-            **WITHOUT_A_NETWORK,
+            **TCP_TIMEOUTS,
             **database.get("OPTIONS", {}),
         },
     }

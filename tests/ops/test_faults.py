@@ -22,7 +22,7 @@ from pytest_django import DjangoDbBlocker
 
 from memadmin.embedded import cluster
 from memadmin.embedded.server import EmbeddedServer, server_for
-from memadmin.settings import WITHOUT_A_NETWORK, with_our_options
+from memadmin.settings import TCP_TIMEOUTS, with_our_options
 from tests.ops.site import Answer, Site, make_site, wait_until
 from tests.processes import kill_with_children
 from tests.stores.servers import without
@@ -226,7 +226,7 @@ def test_who_asked_a_server_that_is_cut_off_gives_up(tmp_path: Path) -> None:
 
 def test_every_connection_of_the_console_has_these_limits() -> None:
     given = with_our_options({"NAME": "console"})["OPTIONS"]
-    assert {name for name in given if name.startswith(("tcp_", "keepalives_"))} == set(WITHOUT_A_NETWORK)
+    assert {name for name in given if name.startswith(("tcp_", "keepalives_"))} == set(TCP_TIMEOUTS)
 
 
 # --- a clock that jumps -----------------------------------------------------------------------------------------------

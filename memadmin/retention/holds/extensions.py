@@ -8,23 +8,23 @@ from uuid import UUID
 from memadmin.retention.models import LegalHold
 from sessions_app.models import Subject
 
-Telling = Callable[[Collection[UUID]], list[str]]
+DeletionReport = Callable[[Collection[UUID]], list[str]]
 
-_telling: list[Telling] = []
+_reports: list[DeletionReport] = []
 
-MOST_SESSIONS = 1_000
-"""Sessions of a hold whose subjects are looked at."""
+MOST_SUBJECTS = 1_000
+"""Subjects of a hold that are looked at, at most: a label can cover any number."""
 
 
-def tells_what_went(function: Telling) -> Telling:
+def reports_deletions(function: DeletionReport) -> DeletionReport:
     """Registers a function that is called with ids of subjects, and returns sentences without personal data."""
-    _telling.append(function)
+    _reports.append(function)
     return function
 
 
-def what_went(subjects: Collection[UUID]) -> list[str]:
+def deletions_of(subjects: Collection[UUID]) -> list[str]:
     """Sentences about data of these subjects that was deleted already."""
-    return [sentence for tell in _telling for sentence in tell(subjects)] if subjects else []
+    return [sentence for report in _reports for sentence in report(subjects)] if subjects else []
 
 
 def subjects_of(hold: LegalHold) -> set[UUID]:
@@ -33,7 +33,8 @@ def subjects_of(hold: LegalHold) -> set[UUID]:
     """
     if hold.subject is not None:
         return set(hold.subject.group_ids())
-    more = {pk for pk in hold.sessions().values_list("subject", flat=True)[:MOST_SESSIONS] if pk}
+    named = hold.sessions().exclude(subject=None).order_by("subject").values_list("subject", flat=True).distinct()
+    more = set(named[:MOST_SUBJECTS])
     found = set(more)
     while more:
         targets = Subject.objects.filter(pk__in=more).values_list("merged_into", flat=True)

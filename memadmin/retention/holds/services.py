@@ -15,7 +15,7 @@ from psycopg.errors import LockNotAvailable
 from memadmin import audit
 from memadmin.accounts.same_person import is_same_person
 from memadmin.retention import audit_events
-from memadmin.retention.holds.extensions import subjects_of, what_went
+from memadmin.retention.holds.extensions import deletions_of, subjects_of
 from memadmin.retention.models import LegalHold
 from sessions_app import registry
 from sessions_app.models import SessionRecord, Subject
@@ -50,9 +50,9 @@ class NotSecondPerson(HoldError):
 
 
 class NothingToHold(HoldError):
-    def __init__(self, what_went: Sequence[str] = ()) -> None:
+    def __init__(self, deletions: Sequence[str] = ()) -> None:
         sentence = "The data of this subject was erased: nothing is left to hold. No hold was placed."
-        super().__init__(" ".join([sentence, *what_went]))
+        super().__init__(" ".join([sentence, *deletions]))
 
 
 def place_hold(
@@ -97,7 +97,7 @@ def waiting_for_deletions(hold: LegalHold) -> Iterator[None]:
         raise
     except DatabaseError as problem:
         if getattr(problem.__cause__, "sqlstate", None) == registry.ERASED:
-            raise NothingToHold(what_went(subjects_of(hold))) from problem
+            raise NothingToHold(deletions_of(subjects_of(hold))) from problem
         raise
 
 

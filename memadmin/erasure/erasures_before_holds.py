@@ -1,4 +1,4 @@
-"""What erasures have deleted already, for who places a legal hold on their subject."""
+"""Deletions of erasures that began before a legal hold, for the person who places it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from uuid import UUID
 from memadmin.erasure.holder_view_models import holder_title
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.erasure.view_models import counted
-from memadmin.retention.holds.extensions import tells_what_went
+from memadmin.retention.holds.extensions import reports_deletions
 
 MOST_TOLD = 3
 """The newest erasures that are told: a label can cover the subjects of a whole batch."""
 
 
-@tells_what_went
+@reports_deletions
 def erased_of(subjects: Collection[UUID]) -> list[str]:
     """A sentence for each erasure of these subjects that has begun, with its rows by place. Two queries."""
     begun = SubjectRequest.objects.filter(subject__in=subjects, started_at__isnull=False).order_by("-number")
@@ -25,7 +25,7 @@ def erased_of(subjects: Collection[UUID]) -> list[str]:
 
 
 def sentence(case: SubjectRequest, steps: Collection[ErasureStep]) -> str:
-    """What one erasure has deleted: "DSR-0004 has erased 54 rows of this subject: 50 in main, 4 in Signals."."""
+    """Deletions of one erasure: "DSR-0004 has erased 54 rows of this subject: 50 in main, 4 in Signals."."""
     rows = sum(step.erased for step in steps)
     if not rows:
         return f"{case} has begun to erase data of this subject, and has erased nothing yet."
