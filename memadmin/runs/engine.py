@@ -147,7 +147,7 @@ class Lease:
     def __init__(self, run: Run, *, seconds: float | None = None) -> None:
         self.run, self.token = run, run.token
         self._slice_ends_at = None if seconds is None else time.monotonic() + seconds
-        self._rows = 100
+        self._rows, self._most_rows = 100, MOST_ROWS
         self._renewed_at = self._worked_until = self._paced_at = time.monotonic()
         self._paced_done = run.done
 
@@ -193,12 +193,13 @@ class Lease:
         if stopping.is_set() or (self._slice_ends_at is not None and time.monotonic() > self._slice_ends_at):
             raise Interrupted
 
-    def in_chunks(self, step: Callable[[Run, int], int]) -> None:
+    def in_chunks(self, step: Callable[[Run, int], int], *, most_rows: int = MOST_ROWS) -> None:
         """Calls `step` with the run and a number of rows, each time in a chunk, until it returns 0.
 
         `step` does at most so many rows, moves `run.cursor` and returns how many rows it did; they are added to
-        `run.done`. The number adapts to CHUNK_SECONDS.
+        `run.done`. The number adapts to CHUNK_SECONDS, and is at most `most_rows`.
         """
+        self._rows, self._most_rows = min(self._rows, most_rows), most_rows
         while True:
             began = time.monotonic()
             with self.chunk() as run:
@@ -215,7 +216,7 @@ class Lease:
         if took > CHUNK_SECONDS:
             self._rows = max(FEWEST_ROWS, int(self._rows * CHUNK_SECONDS / took))
         elif took < CHUNK_SECONDS / 2:
-            self._rows = min(MOST_ROWS, self._rows * 2)
+            self._rows = min(self._most_rows, self._rows * 2)
 
     def _slow_down(self) -> None:
         """Waits as long as the rows since the last checkpoint may take; keeps the lease, and sees a changed limit."""

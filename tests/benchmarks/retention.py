@@ -26,8 +26,8 @@ from tests.benchmarks.report import Target
 from tests.benchmarks.writes import ITEMS
 
 ITEMS_A_SESSION = 30
-RAW_CHUNK = 33
-"""Sessions of one transaction of the raw deletes: some 1,000 items, as many as a chunk of a sweep at most."""
+RAW_CHUNK = 166
+"""Sessions of one transaction of the raw deletes: some 5,000 items, as many as a chunk of a sweep at most."""
 
 LIMIT = 5_000
 """Rows a second of a run that takes 36 million in half of the night's four hours."""

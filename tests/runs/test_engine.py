@@ -205,6 +205,23 @@ def test_chunks_adapt_to_a_quarter_of_a_second(run: Run, took: float, rows: int)
     assert lease._rows == 1000
 
 
+def test_work_with_larger_chunks_leaves_the_others_as_they_are(run: Run) -> None:
+    lease = take(run.pk)
+    assert lease
+    sizes: list[int] = []
+
+    def step(run: Run, at_most: int) -> int:
+        sizes.append(at_most)
+        return 0
+
+    lease.in_chunks(step, most_rows=5_000)
+    for _ in range(10):
+        lease._adapt(0.01)
+    lease.in_chunks(step, most_rows=5_000)
+    lease.in_chunks(step)
+    assert sizes == [100, 5_000, 1_000]
+
+
 def test_a_state_and_its_end_belong_together(run: Run) -> None:
     for columns in ({"state": State.COMPLETE}, {"ended_at": now()}):
         with pytest.raises(IntegrityError, match="run_state_says_whether_it_ended"), transaction.atomic():

@@ -58,7 +58,10 @@ def sweep(lease: Lease, result: SweepResult) -> None:
             prepare(lease, result)
         while True:
             try:
-                lease.in_chunks(lambda run, at_most: work_on_chunk(lease, run, result, rules, at_most))
+                lease.in_chunks(
+                    lambda run, at_most: work_on_chunk(lease, run, result, rules, at_most),
+                    most_rows=target_named(result.version.target).rows_at_once,
+                )
                 return
             except TooManyDeadRows as found:
                 clear_dead_rows(lease, found.table)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.db.models import BooleanField, Exists, Expression, F, Func, OuterRef, Q, QuerySet
 
 from memadmin.retention.policies.rules import Action, Facts, Rule
+from memadmin.runs.engine import MOST_ROWS
 from sessions_app.models import SessionRecord, Subject, SubjectAlias
 
 if TYPE_CHECKING:
@@ -149,6 +150,9 @@ class RetentionTarget:
     """The way from a row to its subject; empty if it has none."""
     remarks: ClassVar[str] = ""
     """What a reader of a policy about it should know; a sentence."""
+
+    rows_at_once: ClassVar[int] = MOST_ROWS
+    """Rows of one chunk of a sweep, at most."""
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
