@@ -13,6 +13,7 @@ from memadmin.audit.log.label_registry import (
     Name,
     by_ref,
     finds,
+    finds_by_part,
     groups,
     guard_values,
     names,
@@ -29,12 +30,15 @@ from sessions_app.models import (
     WatchedPath,
 )
 from sessions_app.redaction.services import REDACT
-from sessions_app.search.identifiers import sessions_beginning, tickets_like
+from sessions_app.search.identifiers import aliases_like, sessions_beginning, tickets_like
 from sessions_app.services.subjects import merge_target
 
 SESSION = "sessions_app.sessionrecord"
 SUBJECT = "sessions_app.subject"
 READ = "sessions_app.read_content"
+
+ALIASES_COMPARED = 3 * MOST_FOUND
+"""Subject ids that are read for MOST_FOUND subjects: a subject can have several that contain the text."""
 
 # Keys, session ids and tickets identify people.
 for kind in (SUBJECT, "sessions_app.subjectalias"):
@@ -102,20 +106,34 @@ def subjects_called(viewer: User, text: str) -> Iterable[UUID]:
     return dict.fromkeys([*aliases.values_list("subject_id", flat=True), *with_id(Subject.objects.all(), text)])
 
 
+@finds_by_part(SUBJECT)
+def subjects_like(viewer: User, text: str) -> Iterable[UUID]:
+    """Subjects by a part of their id in the host application, the closest first. One query along an index."""
+    aliases = aliases_like(text).values_list("subject_id", flat=True)
+    return dict.fromkeys(aliases[:ALIASES_COMPARED])
+
+
 @finds(SESSION)
 def sessions_called(viewer: User, text: str) -> Iterable[UUID]:
-    """Sessions by their complete id in a store, their ticket, or the beginning of our id; else by a part of the ticket
-    or the beginning of the id in the store. At most seven queries, each along an index.
+    """Sessions by their complete id in a store, their ticket, or the beginning of our id. At most four queries, each
+    along an index.
     """
     sessions = SessionRecord.objects.all()
     stores = list(SessionStore.objects.values_list("pk", flat=True))
-    found = [
-        *sessions.filter(store__in=stores, session_id=text).values_list("pk", flat=True),
-        *of_tickets([text]),
-        *with_id(sessions, text),
-    ]
-    if found:
-        return dict.fromkeys(found)
+    return dict.fromkeys(
+        [
+            *sessions.filter(store__in=stores, session_id=text).values_list("pk", flat=True),
+            *of_tickets([text]),
+            *with_id(sessions, text),
+        ]
+    )
+
+
+@finds_by_part(SESSION)
+def sessions_like(viewer: User, text: str) -> Iterable[UUID]:
+    """Sessions by a part of their ticket, or the beginning of their id in a store. At most three queries, each along an
+    index.
+    """
     tickets = list(tickets_like(text)[:MOST_FOUND])
     beginning = sessions_beginning(text).values_list("pk", flat=True)[:MOST_FOUND]
     return dict.fromkeys([*(of_tickets(tickets) if tickets else ()), *beginning])

@@ -577,6 +577,52 @@ class TestAbout:
         for typed in ("T-90460", "90460", "t-9046"):
             assert self.find(auditor, typed).url == address(object=session.pk), typed
 
+    def test_a_subject_is_found_by_a_part_of_its_id_which_the_page_does_not_show(self, auditor: Client) -> None:
+        subject = make_subject("cust_48213")
+        for typed in ("48213", "CUST_482"):
+            assert self.find(auditor, typed).url == address(subject=subject.pk), typed
+        other = make_subject("cust_48299")
+        page = self.find(auditor, "cust_482")
+        for each in (subject, other):
+            assert f'subject={each.pk}">subject {str(each.pk)[:8]}</a>' in page.text
+        assert "cust_48213" not in page.text
+        assert "cust_48299" not in page.text
+        search = AuditEvent.objects.filter(type="log.searched").latest("number")
+        assert sorted(search.shown) == sorted([subject.pk, other.pk])
+        assert not hasattr(search, "detail")
+
+    def test_the_whole_id_of_a_subject_counts_more_than_parts_of_any(self, auditor: Client) -> None:
+        subject = make_subject("cust_1")
+        make_subject("cust_11")
+        make_session("cust_1:ticket_2")
+        assert self.find(auditor, "cust_1").url == address(subject=subject.pk)
+
+    def test_a_part_of_many_ids_offers_ten_subjects_and_the_sessions_for_the_same_cost(self, auditor: Client) -> None:
+        def queries_of_search() -> int:
+            with CaptureQueriesContext(connection) as queries:
+                self.page = self.find(auditor, "customer")
+            return len(queries)
+
+        sessions = [make_session("customer_1"), make_session("customer_2")]
+        for number in range(2):
+            make_subject(f"customer_{number + 10}")
+        queries_of_search()
+        few = queries_of_search()
+        assert "Type more of the ID" not in self.page.text
+        for number in range(2, 40):
+            make_subject(f"customer_{number + 10}")
+        assert queries_of_search() == few
+        assert self.page.text.count(">subject ") == 10
+        assert "The first 10 of each kind. Type more of the ID" in self.page.text
+        for session in sessions:
+            assert f"object={session.pk}" in self.page.text
+
+    def test_a_subject_with_many_ids_is_offered_once(self, auditor: Client) -> None:
+        subject = make_subject("customer_1")
+        for number in range(20):
+            subject.aliases.create(kind="user", key=f"customer_1_{number}")
+        assert self.find(auditor, "customer").url == address(subject=subject.pk)
+
     def test_the_whole_ticket_counts_more_than_a_part(self, auditor: Client) -> None:
         session = make_session(ticket="T-1")
         make_session(ticket="T-11")

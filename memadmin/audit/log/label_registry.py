@@ -11,6 +11,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
@@ -45,6 +46,7 @@ Group = Callable[[uuid.UUID], list[uuid.UUID]]
 _namers: dict[str, Namer] = {}
 _nouns: dict[str, str] = {}
 _finders: dict[str, Finder] = {}
+_part_finders: dict[str, Finder] = {}
 _groups: dict[str, Group] = {}
 _value_permissions: dict[str, str] = {}
 
@@ -65,10 +67,20 @@ def names(kind: str, noun: str = "") -> Callable[[Namer], Namer]:
 
 
 def finds(kind: str) -> Callable[[Finder], Finder]:
-    """Registers a search for records of a kind by typed text; results may have no label for the viewer."""
+    """Registers a search for records of a kind by a whole name, or an id; results may have no label for the viewer."""
 
     def register(finder: Finder) -> Finder:
         _finders[kind] = finder
+        return finder
+
+    return register
+
+
+def finds_by_part(kind: str) -> Callable[[Finder], Finder]:
+    """Registers a search for records of a kind by a part of a name, for text that is no whole name of any record."""
+
+    def register(finder: Finder) -> Finder:
+        _part_finders[kind] = finder
         return finder
 
     return register
@@ -130,8 +142,14 @@ def may_see_values(viewer: User, kind: str | None) -> bool:
 
 
 def find(viewer: User, text: str) -> list[tuple[str, uuid.UUID]]:
-    """Kinds and ids of records that match typed text: an id or a name of any kind of record."""
-    return [(kind, ref) for kind, finder in _finders.items() for ref in finder(viewer, text)]
+    """Kinds and ids of records that match typed text: an id or a name of any kind of record, else a part of a name. At
+    most MOST_FOUND of each kind.
+    """
+    for finders in (_finders, _part_finders):
+        by_kind = [(kind, islice(finder(viewer, text), MOST_FOUND)) for kind, finder in finders.items()]
+        if found := [(kind, ref) for kind, refs in by_kind for ref in refs]:
+            return found
+    return []
 
 
 def together(kind: str, ref: uuid.UUID) -> list[uuid.UUID]:

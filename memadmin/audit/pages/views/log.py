@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -32,7 +33,7 @@ from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 
-WHAT_IS_FOUND = "Try a subject ID, a ticket, a session ID, or the first 8 characters of an ID in the log."
+WHAT_IS_FOUND = "Try 3 or more characters of a subject ID or ticket, a session ID, or 8 of an ID in the log."
 
 EVENTS = ListPage("audit/list.html", salt="audit", fragment="events")
 
@@ -104,7 +105,9 @@ def about(request: OperatorRequest) -> HttpResponse:
     )
     if len(matches) == 1:
         return redirect(matches[0].url)
-    context = base_context(filters) | {"typed": typed, "matches": matches}
+    # As many as are looked for: there may be more.
+    may_be_more = max(Counter(match.kind for match in matches).values(), default=0) >= MOST_FOUND
+    context = base_context(filters) | {"typed": typed, "matches": matches, "most_found": MOST_FOUND * may_be_more}
     if not matches:
         context["problems"] = [f"Nothing found for “{typed}”. {WHAT_IS_FOUND}"]
     return render(request, "audit/list.html", context, status=200 if matches else 422)
@@ -112,6 +115,7 @@ def about(request: OperatorRequest) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class LookupMatch:
+    kind: str
     ref: UUID
     name: str
     url: str
@@ -119,10 +123,10 @@ class LookupMatch:
 
 def matches_of(filters: AuditFilter, typed: str) -> list[LookupMatch]:
     """Records that match the typed text; any UUID matches, because the log outlives the records."""
-    found = label_registry.find(filters.names.viewer, typed)[:MOST_FOUND]
+    found = label_registry.find(filters.names.viewer, typed)
     if not found and (between := label_registry.ids_beginning(typed)):
         if events := AuditEvent.objects.filter(id__range=between).order_by("id")[:MOST_FOUND]:
-            return [LookupMatch(event.id, f"{event}: {event.type}", event.get_absolute_url()) for event in events]
+            return [LookupMatch("", event.id, f"{event}: {event.type}", event.get_absolute_url()) for event in events]
         found = recorded_ids(*between)
         if not found and (ref := uuid_or_none(typed)):
             found = [("", ref)]
@@ -132,7 +136,7 @@ def matches_of(filters: AuditFilter, typed: str) -> list[LookupMatch]:
     for kind, ref in found:
         query = filters.query_string_with("subject" if kind == SUBJECT else "object", ref)
         name = filters.names.of(kind, ref).text if kind else label_registry.short(ref)
-        matches.append(LookupMatch(ref, name, f"{reverse('audit:list')}?{query}"))
+        matches.append(LookupMatch(kind, ref, name, f"{reverse('audit:list')}?{query}"))
     return matches
 
 
