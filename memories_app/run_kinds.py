@@ -17,6 +17,7 @@ class QueueChangesKind(RunKind):
         "changed": "Proposals decided about",
         "unchanged": "Proposals left: decided or claimed by others, your own, or gone",
     }
+    requester_permission = queue_changes.REVIEW
 
     def work(self, lease: Lease) -> None:
         queue_changes.work(lease)

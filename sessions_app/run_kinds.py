@@ -123,6 +123,7 @@ class SessionChangesKind(RunKind):
     counters = {"changed": "Sessions changed", "unchanged": "Sessions that were like this already, or are gone"}  # noqa: RUF012
     sentences = {session_changes.REFUSED: "Kept as it was: a legal hold, or an erased subject."}  # noqa: RUF012
     hints = frozenset({session_changes.REFUSED})
+    requester_permission = "sessions_app.attach_session"
 
     def work(self, lease: Lease) -> None:
         session_changes.work(lease)

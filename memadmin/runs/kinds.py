@@ -25,6 +25,8 @@ class RunKind:
     """Sentences for the codes of exceptions."""
     hints: ClassVar[Collection[str]] = ()
     """Codes that are worth a sentence and do not make the outcome an exception."""
+    requester_permission: ClassVar[str] = ""
+    """Permission with which the person who requested a run views it; empty if only those who view all runs do."""
 
     def work(self, lease: Lease) -> None:
         """Does the work from `lease.run.cursor` on, in chunks of the lease. Returns when everything is done.

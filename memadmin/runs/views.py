@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect
 
 from memadmin.home.saved_views import has_saved_views
 from memadmin.runs import services
+from memadmin.runs.access import CONTROL, VIEW, run_for
 from memadmin.runs.forms import FinishedRuns, SpeedLimit
 from memadmin.runs.models import Run
 from memadmin.runs.view_models import view_of
@@ -17,8 +18,6 @@ from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
-
-VIEW, CONTROL = "runs.view_run", "runs.control_run"
 
 RUNS = ListPage("runs/list.html", salt="runs", fragment="unfinished")
 MOST_UNFINISHED = 100
@@ -42,10 +41,10 @@ def run_list(request: OperatorRequest) -> HttpResponse:
     return RUNS.render(request, context, page, status=400 if filters.problems else 200)
 
 
-@operator_page(VIEW)
+@operator_page()
 def run(request: OperatorRequest, run_id: int) -> HttpResponse:
     """One run: its progress, which refreshes itself, its counters, exceptions and log."""
-    return run_page(request, run_for(run_id))
+    return run_page(request, run_for(request.user, run_id))
 
 
 def run_page(
@@ -58,13 +57,6 @@ def run_page(
         "speed_limit": form or SpeedLimit(initial={"rows_per_second": shown.rows_per_second}),
     }
     return render_page_or_fragment(request, "runs/detail.html", context, fragment="state", status=status)
-
-
-def run_for(run_id: int) -> Run:
-    found = Run.objects.select_related("requested_by", "reason_by").filter(pk=run_id).first()
-    if found is None:
-        raise Http404("No such run.")
-    return found
 
 
 @operator_page(CONTROL, methods="POST")
@@ -87,7 +79,7 @@ def cancel(request: OperatorRequest, run_id: int) -> HttpResponse:
 def limit_speed(request: OperatorRequest, run_id: int) -> HttpResponse:
     form = SpeedLimit(request.POST)
     if form.problem:
-        return run_page(request, run_for(run_id), problem=form.problem, status=422, form=form)
+        return run_page(request, run_for(request.user, run_id), problem=form.problem, status=422, form=form)
     limit = form.cleaned_data["rows_per_second"]
     return change(request, run_id, lambda run: services.limit_speed(run, by=request.user, rows_per_second=limit))
 
@@ -95,11 +87,11 @@ def limit_speed(request: OperatorRequest, run_id: int) -> HttpResponse:
 def change(request: OperatorRequest, run_id: int, verb: Callable[[Run], Run]) -> HttpResponse:
     """The run after a verb, or with the reason why nothing was changed."""
     problem, status = "", 200
-    shown = run_for(run_id)
+    shown = run_for(request.user, run_id)
     try:
         verb(shown)
     except (services.InvalidRunState, services.ChunkUnderWay) as refused:
         problem, status = str(refused), 409
     if not problem and not request.htmx:
         return redirect(shown)
-    return run_page(request, run_for(run_id), problem=problem, status=status)
+    return run_page(request, run_for(request.user, run_id), problem=problem, status=status)

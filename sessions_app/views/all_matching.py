@@ -109,17 +109,17 @@ def all_matching(request: OperatorRequest) -> HttpResponse:
         changed = f"{counted:,} matched when you looked, {len(ids):,} match now. Nothing was changed; confirm again."
         return render(request, "sessions/all_matching.html", context | given | {"problems": [changed]}, status=409)
     start = begin_unlocking if action == SessionAction.UNLOCK else begin
-    return start(request, form, ids, address)
+    return start(request, form, ids)
 
 
-def begin(request: OperatorRequest, form: AllMatchingForm, ids: list[UUID], address: str) -> HttpResponse:
-    """Begins the run, and shows it to those who may see runs."""
+def begin(request: OperatorRequest, form: AllMatchingForm, ids: list[UUID]) -> HttpResponse:
+    """Begins the run, and shows it."""
     action = SessionAction(form.cleaned_data["action"])
     run = session_changes.begin(ids, action, by=request.user, label=form.cleaned_data["label"], subject=form.subject)
     messages.success(
         request, f"{run}: {action.label.lower()} for {len(ids):,} session{pluralize(len(ids))}, in progress."
     )
-    return redirect(run if request.user.has_perm("runs.view_run") else address)
+    return redirect(run)
 
 
 begin_unlocking = recently_authenticated(doing="unlock sessions")(begin)

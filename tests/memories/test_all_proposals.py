@@ -10,6 +10,7 @@ from django.urls import reverse
 from memadmin.audit.models import AuditEvent
 from memadmin.runs.models import Run
 from memories_app.models import Memory, Review
+from memories_app.review.queue_changes import QueueAction, begin
 from tests.memories.builders import proposed
 from tests.people import person, signed_in
 from tests.runs.working import work_off
@@ -61,6 +62,37 @@ def test_all_are_rejected_with_a_reason_in_the_name_of_the_person(desk: Client, 
     assert Run.objects.get().counters == {"changed": 120, "unchanged": 0}
     assert Review.objects.filter(reviewer=reviewer, decision="reject", reason_code="wrong").count() == 120
     assert AuditEvent.objects.filter(type="memory.rejected", actor_kind="person").count() == 120
+
+
+def test_the_reviewer_sees_the_run_of_the_decision_and_no_other(desk: Client) -> None:
+    propose(3)
+    shown = desk.post(ADDRESS, {"query": "", "counted": "3", "action": "reject", "reason": "wrong"}, follow=True)
+    run = Run.objects.get()
+    assert shown.redirect_chain == [(run.get_absolute_url(), 302)]
+    assert "Decision about proposals" in shown.text
+    assert 'hx-trigger="every 2s"' in shown.text
+    work_off()
+    page = desk.get(run.get_absolute_url())
+    assert "Proposals decided about" in page.text
+    for forbidden in (f'href="{reverse("runs:list")}"', reverse("runs:cancel", args=[run.pk]), "Pause and cancel"):
+        assert forbidden not in page.text
+    palette = desk.post(reverse("palette"), {"q": str(run)}).text
+    assert run.get_absolute_url() in palette
+    of_another = begin([], QueueAction.SNOOZE, by=person("reviewer", "support"), said="day")
+    of_another_kind = Run.objects.create(kind="erasure", requested_by=run.requested_by)
+    for other in (of_another, of_another_kind):
+        assert desk.get(other.get_absolute_url()).status_code == 403
+        assert other.get_absolute_url() not in desk.post(reverse("palette"), {"q": str(other)}).text
+    assert desk.get(reverse("runs:detail", args=[999])).status_code == 403
+    for verb in ("pause", "resume", "cancel", "speed"):
+        assert desk.post(reverse(f"runs:{verb}", args=[run.pk])).status_code == 403
+
+
+def test_the_run_is_not_shown_to_a_requester_who_lost_the_role(desk: Client, reviewer: User) -> None:
+    run = begin([], QueueAction.SNOOZE, by=reviewer, said="day")
+    assert desk.get(run.get_absolute_url()).status_code == 200
+    reviewer.groups.clear()
+    assert desk.get(run.get_absolute_url()).status_code == 403
 
 
 def test_all_are_snoozed(desk: Client) -> None:

@@ -96,7 +96,7 @@ def all_matching(request: OperatorRequest) -> HttpResponse:
         return render(request, "memories/all_matching.html", context | given | {"problems": [changed]}, status=409)
     run = queue_changes.begin(ids, action, by=request.user, said=form.said)
     messages.success(request, f"{run}: {action.label.lower()} {counted:,} proposal{pluralize(counted)}, in progress.")
-    return redirect(run if request.user.has_perm("runs.view_run") else address)
+    return redirect(run)
 
 
 def matching_ids(filters: QueueFilter) -> list[UUID]:
