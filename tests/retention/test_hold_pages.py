@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
@@ -11,6 +13,7 @@ from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
 from memadmin.retention.models import LegalHold
+from sessions_app.services.subjects import merge_subjects
 from tests.builders import make_session, make_store, make_subject
 from tests.people import person, signed_in
 from tests.retention.builders import make_hold
@@ -192,3 +195,45 @@ def test_a_held_session_cannot_be_detached_and_says_why(first: Client, officer: 
     answer = first.post("/sessions/detach/", {"session": str(record.pk)})
     assert answer.status_code == 409
     assert f"under the legal hold H-{hold.number}" in text(answer)
+
+
+@pytest.fixture
+def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[set[UUID]]:
+    """The subjects of each look-up of deletions, of which two at most are looked up."""
+    calls: list[set[UUID]] = []
+
+    def report(subjects: Collection[UUID]) -> list[str]:
+        calls.append(set(subjects))
+        return []
+
+    monkeypatch.setattr("memadmin.retention.holds.extensions.MOST_SUBJECTS", 2)
+    monkeypatch.setattr("memadmin.retention.holds.extensions._reports", [report])
+    return calls
+
+
+def test_the_page_says_if_deletions_were_not_looked_up_for_all_subjects(
+    first: Client, officer: User, looked_up: list[set[UUID]]
+) -> None:
+    subjects = [make_subject() for _ in range(3)]
+    for subject in subjects[:2]:
+        # Several sessions of a subject count once.
+        for _ in range(2):
+            make_session(subject=subject, labels=["dispute"])
+    hold = make_hold("dispute", by=officer)
+    sentence = "belong to more than 2 subjects. Deletions were looked up for the first 2 of them."
+    assert sentence not in text(first.get(hold.get_absolute_url()))
+    assert looked_up == [{subject.pk for subject in subjects[:2]}]
+    make_session(subject=subjects[2], labels=["dispute"])
+    assert sentence in text(first.get(hold.get_absolute_url()))
+    assert len(looked_up[1]) == 2
+
+
+def test_deletions_are_looked_up_for_the_subject_that_a_session_of_the_label_was_merged_into(
+    first: Client, officer: User, looked_up: list[set[UUID]]
+) -> None:
+    source, target = make_subject(), make_subject()
+    make_session(subject=source, labels=["dispute"])
+    merge_subjects(source, target, by=officer)
+    page = text(first.get(make_hold("dispute", by=officer).get_absolute_url()))
+    assert looked_up == [{source.pk, target.pk}]
+    assert "Deletions were looked up" not in page

@@ -1,4 +1,4 @@
-"""Extension point of holds: upper apps tell what of the covered data they have deleted already."""
+"""Extension point of holds: upper apps report which of the covered data they have deleted already."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Callable, Collection
 from uuid import UUID
 
 from memadmin.retention.models import LegalHold
-from sessions_app.models import Subject
 
 DeletionReport = Callable[[Collection[UUID]], list[str]]
 
 _reports: list[DeletionReport] = []
 
 MOST_SUBJECTS = 1_000
-"""Subjects of a hold that are looked at, at most: a label can cover any number."""
+"""Maximum of subjects for which deletions are looked up: a label can cover any number."""
 
 
 def reports_deletions(function: DeletionReport) -> DeletionReport:
@@ -22,22 +21,15 @@ def reports_deletions(function: DeletionReport) -> DeletionReport:
     return function
 
 
-def deletions_of(subjects: Collection[UUID]) -> list[str]:
-    """Sentences about data of these subjects that was deleted already."""
-    return [sentence for report in _reports for sentence in report(subjects)] if subjects else []
-
-
-def subjects_of(hold: LegalHold) -> set[UUID]:
-    """Ids of the subjects whose data a hold covers, with those into which they were merged. A query, and one for each
-    level of merges.
-    """
-    if hold.subject is not None:
-        return set(hold.subject.group_ids())
-    named = hold.sessions().exclude(subject=None).order_by("subject").values_list("subject", flat=True).distinct()
-    more = set(named[:MOST_SUBJECTS])
-    found = set(more)
-    while more:
-        targets = Subject.objects.filter(pk__in=more).values_list("merged_into", flat=True)
-        more = {pk for pk in targets if pk and pk not in found}
-        found |= more
-    return found
+def deletions_of(hold: LegalHold) -> list[str]:
+    """Sentences about covered data that was deleted already, and one if only MOST_SUBJECTS subjects were looked up."""
+    subjects = hold.subject_ids(at_most=MOST_SUBJECTS)
+    if not subjects.ids:
+        return []
+    sentences = [sentence for report in _reports for sentence in report(subjects.ids)]
+    if subjects.are_more:
+        sentences.append(
+            f"The sessions of this hold belong to more than {MOST_SUBJECTS:,} subjects."
+            f" Deletions were looked up for the first {MOST_SUBJECTS:,} of them."
+        )
+    return sentences

@@ -15,7 +15,7 @@ from psycopg.errors import LockNotAvailable
 from memadmin import audit
 from memadmin.accounts.same_person import is_same_person
 from memadmin.retention import audit_events
-from memadmin.retention.holds.extensions import deletions_of, subjects_of
+from memadmin.retention.holds.extensions import deletions_of
 from memadmin.retention.models import LegalHold
 from sessions_app import registry
 from sessions_app.models import SessionRecord, Subject
@@ -97,7 +97,7 @@ def waiting_for_deletions(hold: LegalHold) -> Iterator[None]:
         raise
     except DatabaseError as problem:
         if getattr(problem.__cause__, "sqlstate", None) == registry.ERASED:
-            raise NothingToHold(deletions_of(subjects_of(hold))) from problem
+            raise NothingToHold(deletions_of(hold)) from problem
         raise
 
 

@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from memadmin.counting import capped
 from memadmin.home.saved_views import has_saved_views
 from memadmin.retention.holds import access, services
-from memadmin.retention.holds.extensions import deletions_of, subjects_of
+from memadmin.retention.holds.extensions import deletions_of
 from memadmin.retention.holds.forms import HoldFilters, HoldReviewForm, PlaceHoldForm, ReleaseForm
 from memadmin.retention.models import LegalHold
 from memadmin.web.addresses import uuid_in
@@ -99,7 +99,7 @@ def hold_page(
         "problem": problem,
         "may_release": request.user.has_perm(RELEASE),
         "is_second_person": services.is_second_person(shown, request.user),
-        "deletions": [] if shown.is_released else deletions_of(subjects_of(shown)),
+        "deletions": [] if shown.is_released else deletions_of(shown),
     }
     if may_place:
         current = {"owner": shown.owner_id, "review_on": shown.review_on}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from typing import ClassVar
 
 import pgtrigger
@@ -34,6 +35,14 @@ class HoldLock(models.Model):
 
     def __str__(self) -> str:
         return "lock of legal holds"
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredSubjects:
+    """Ids of subjects whose data a hold covers, and whether there are more."""
+
+    ids: frozenset[uuid.UUID]
+    are_more: bool = False
 
 
 class LegalHold(models.Model):
@@ -152,3 +161,19 @@ class LegalHold(models.Model):
         if self.record_id is not None:
             return records.filter(session_id=self.session_id, pk=self.record_id)
         return records.labelled(self.label)
+
+    def subject_ids(self, *, at_most: int) -> CoveredSubjects:
+        """Ids of the subjects whose data it covers, with those into which they were merged; of sessions with a label
+        the first `at_most` subjects, by id. A query, and one for each level of merges.
+        """
+        if self.subject is not None:
+            return CoveredSubjects(frozenset(self.subject.group_ids()))
+        sessions = self.sessions().exclude(subject=None).order_by("subject")
+        named = list(sessions.values_list("subject", flat=True).distinct()[: at_most + 1])
+        more = set(named[:at_most])
+        found = set(more)
+        while more:
+            targets = Subject.objects.filter(pk__in=more).values_list("merged_into", flat=True)
+            more = {pk for pk in targets if pk and pk not in found}
+            found |= more
+        return CoveredSubjects(frozenset(found), are_more=len(named) > at_most)

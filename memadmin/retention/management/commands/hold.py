@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils.timezone import now
 
 from memadmin.retention.holds import services
-from memadmin.retention.holds.extensions import deletions_of, subjects_of
+from memadmin.retention.holds.extensions import deletions_of
 from memadmin.retention.holds.forms import LABEL, REVIEW_AFTER, SESSION, target_of
 from memadmin.retention.models import LegalHold
 from sessions_app.models import SubjectKind
@@ -52,7 +52,7 @@ class Command(BaseCommand):
             raise CommandError(" ".join(getattr(problem, "messages", [str(problem)]))) from problem
         rows: list[dict[str, Any]] = [row_of(hold) for hold in holds]
         if action == "place":
-            rows[0]["already_deleted"] = deletions_of(subjects_of(holds[0]))
+            rows[0]["already_deleted"] = deletions_of(holds[0])
         if as_json:
             self.stdout.write(json.dumps({"holds": rows}, indent=2))
             return
