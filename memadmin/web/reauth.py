@@ -29,12 +29,14 @@ def asks_for_proof(asker: Asker) -> Asker:
     return asker
 
 
-def recently_authenticated(*, doing: str, reading: bool = False, file: bool = False) -> Callable[[View], View]:
+def recently_authenticated(
+    *, doing: str | Callable[[HttpRequest], str], reading: bool = False, file: bool = False
+) -> Callable[[View], View]:
     """Runs a view only after a sign-in or re-authentication in the last 5 minutes; else asks for one.
 
-    `doing` is the action, as a verb and its object: "change roles". Only requests that change something are checked,
-    unless `reading` is set, or the address returns a `file`: then the user returns to the page of the link. An uploaded
-    file cannot be kept for the repeated request.
+    `doing` is the action, as a verb and its object: "change roles"; a function of the request for an address with
+    several actions. Only requests that change something are checked, unless `reading` is set, or the address returns a
+    `file`: then the user returns to the page of the link. An uploaded file cannot be kept for the repeated request.
     """
 
     def decorate(view: View) -> View:
@@ -45,7 +47,7 @@ def recently_authenticated(*, doing: str, reading: bool = False, file: bool = Fa
                 return view(request, *args, **kwargs)
             # Without a registered check no request passes.
             (asker,) = _askers
-            return asker(request, doing, file) or view(request, *args, **kwargs)
+            return asker(request, doing(request) if callable(doing) else doing, file) or view(request, *args, **kwargs)
 
         return cast(View, asking)
 

@@ -15,7 +15,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib import messages
 from django.core import signing
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.crypto import salted_hmac
 
@@ -102,8 +102,13 @@ class SeenPreview:
             return None
 
 
+def step_of(request: HttpRequest) -> str:
+    """The step that the submitted form asks for: the preview changes nothing."""
+    return "redact text in sessions" if "redact" in request.POST else "preview a redaction"
+
+
 @operator_page(READ, services.REDACT, methods="GET, POST")
-@recently_authenticated(doing="redact text in sessions")
+@recently_authenticated(doing=step_of)
 def redact_item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
     """Redacts one item: all its text, or one text in it."""
     record = access.session_for(request.user, record_id)
@@ -126,7 +131,7 @@ def redact_item(request: OperatorRequest, record_id: UUID, item_id: str) -> Http
 
 
 @operator_page(READ, services.REDACT, methods="GET, POST")
-@recently_authenticated(doing="redact text in sessions")
+@recently_authenticated(doing=step_of)
 def redact_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     """Redacts a text in all items of a session."""
     record = access.session_for(request.user, record_id)
@@ -134,7 +139,7 @@ def redact_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
 
 
 @operator_page(READ, services.REDACT, methods="GET, POST")
-@recently_authenticated(doing="redact text in sessions")
+@recently_authenticated(doing=step_of)
 def redact_subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     """Redacts a text in all sessions of a subject."""
     subject = access.subject_for(request.user, subject_id)
@@ -171,6 +176,8 @@ def redact(request: OperatorRequest, target: Target) -> HttpResponse:
             context["changed_form"] = seen.form != target.form_mark(form)
             context["before"] = seen
     show_preview(request, preview, subject=target.subject, record=target.record if target.item_id else None)
+    # The form is filled in: what comes next is the preview, or the confirmation below it.
+    form.fields["text"].widget.attrs.pop("autofocus", None)
     context |= {
         "preview": preview,
         "token": SeenPreview.at(preview, target.form_mark(form)).signed(),

@@ -110,6 +110,8 @@ def test_large_redaction_is_typed_requested_approved_and_carried_out_by_keyboard
     request.press("Enter")
     confirmation = page.get_by_label("Type redact 12 to confirm")
     expect(page.get_by_role("alert")).to_have_text("Type “redact 12” to confirm.")
+    # Below a long list of places, which the page would else begin with.
+    expect(confirmation).to_be_focused()
     confirmation.fill("redact 12")
     page.keyboard.press("Enter")
     expect(page.locator("#redaction")).to_contain_text("Waiting until another person approves")

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
@@ -13,9 +14,10 @@ from django.urls import reverse
 from memadmin.audit.models import AuditEvent
 from sessions_app.models import Redaction, SessionRecord
 from sessions_app.redaction import services
+from tests.accounts.factors import let_proof_age
 from tests.agents import add_items, assistant, attach_main_store, in_sdk, user
 from tests.builders import make_subject
-from tests.people import person, signed_in
+from tests.people import person, signed_in, signed_in_by_password
 from tests.runs.working import work_off
 
 SECRET = "sk-live-4711"
@@ -50,6 +52,16 @@ def looked(client: Client, address: str, **given: str) -> dict[str, str]:
     assert page.status_code == 200
     typed = {"typed": page.context["confirmation"]} if page.context["must_be_typed"] else {}
     return {**GIVEN, **given, "looked": page.context["token"], "redact": "yes", **typed}
+
+
+def test_the_question_for_the_password_names_the_step_that_follows(officer: Client, record: SessionRecord) -> None:
+    form = looked(officer, of_session(record))
+    confirming = signed_in_by_password(User.objects.get())
+    let_proof_age(confirming)
+    for given, step in ((GIVEN, "preview a redaction"), (form, "redact text in sessions")):
+        page = confirming.post(of_session(record), given)
+        assert (page.status_code, f"Confirm your password to {step}." in page.text) == (422, True)
+    assert not Redaction.objects.exists()
 
 
 def test_what_would_go_is_said_before_anything_is_done(officer: Client, record: SessionRecord) -> None:
