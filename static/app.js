@@ -139,6 +139,9 @@ document.addEventListener("submit", ({ target: form }) => {
   if (place) document.querySelector(place)?.focus();
 }
 
+// A form that came back begins at its first mistake, which may be far below the top of the page.
+Array.from(document.querySelectorAll("main [aria-invalid=true]")).find(isShown)?.focus();
+
 function focusedRow() {
   return document.activeElement.closest("[data-row]");
 }

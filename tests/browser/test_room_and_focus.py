@@ -13,6 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 from sessions_app.models import SessionRecord
 from tests.agents import add_items, attach_main_store, user
 from tests.browser import looking
+from tests.browser.conftest import Watch
 from tests.memories.queue import waiting
 
 SignIn: TypeAlias = Callable[..., User]
@@ -131,3 +132,18 @@ def test_ctrl_enter_submits_a_text(sessions: None, page: Page, sign_in: SignIn) 
     page.get_by_label("Text to redact", exact=True).fill("Hello")
     page.keyboard.press("Control+Enter")
     expect(page.locator("#preview")).to_contain_text("1 occurrence in 1 item")
+
+
+def test_a_form_that_came_back_begins_at_its_first_mistake(
+    transactional_db: None, page: Page, sign_in: SignIn, watch: Watch
+) -> None:
+    watch.expect("status of 422")
+    sign_in("compliance")
+    page.goto(reverse("retention:holds"))
+    form = page.locator("form", has=page.get_by_role("button", name="Place hold"))
+    covered = form.locator("[name=value]")
+    covered.fill("nobody")
+    form.get_by_label("Reason").fill("Claim 2026-0419")
+    form.get_by_role("button", name="Place hold").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(covered).to_be_focused()

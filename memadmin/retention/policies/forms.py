@@ -82,7 +82,7 @@ class PolicyForm(forms.Form):
         label="Reference of the minimum",
         required=False,
         widget=text(),
-        help_text="The law or the contract, such as “§ 147 AO”. Nothing that the policy is about goes before.",
+        help_text="The law or the contract, such as “§ 147 AO”. No data of this policy is deleted earlier.",
     )
     note = forms.CharField(required=False, widget=lines())
     reason = forms.CharField(

@@ -60,7 +60,9 @@ class PolicyNameTaken(PolicyError):
 
 class NotConfirmed(PolicyError):
     def __init__(self) -> None:
-        super().__init__("The change takes much data: type the name of the policy to confirm it. Nothing was saved.")
+        super().__init__(
+            "The change covers a large share of the data: type the name of the policy to confirm it. Nothing was saved."
+        )
 
 
 class DefaultStays(PolicyError):

@@ -74,8 +74,8 @@ class SessionTarget(RecordTarget):
     # lease, policies, holds, event and counts.
     rows_at_once = 5_000
     remarks = (
-        "A session goes as a whole. A session with activity in the last hour stays. After it is gone, agents can begin"
-        " a new one under its id."
+        "A session is deleted as a whole. A session with activity in the last hour stays. After the deletion, agents"
+        " can begin a new one under its ID."
     )
 
     def clock(self, name: str) -> F:
