@@ -14,6 +14,8 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
+from memadmin.accounts.reauth import CONFIRMED_AT
+from memadmin.accounts.session_store import SessionStore
 from sessions_app.models import SessionIdPattern, SessionRecord, SubjectKind
 from sessions_app.services import subjects
 from tests.agents import add_items, attach_main_store
@@ -305,3 +307,23 @@ def test_palette_closes_and_searches_messages_for_what_it_does_not_find(
     assert_accessible(page)
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"/search/"))
+
+
+def test_link_to_a_file_asks_for_the_password_on_a_page_and_never_saves_that_page(
+    three_sessions: Any, page: Page, sign_in: SignIn
+) -> None:
+    sign_in("support")
+    page.goto("/sessions/")
+    (cookie,) = [cookie for cookie in page.context.cookies() if cookie["name"] == settings.SESSION_COOKIE_NAME]
+    session = SessionStore(cookie["value"])
+    session[CONFIRMED_AT] -= 301
+    session.save()
+    link = page.get_by_role("link", name="CSV")
+    link.press("Enter")
+    page.get_by_label("Your password").fill("support")
+    page.get_by_role("button", name="Confirm with password").click()
+    expect(page.get_by_text("You can download files")).to_be_visible()
+    with page.expect_download() as begun:
+        link.press("Enter")
+    assert begun.value.suggested_filename.startswith("sessions-")
+    assert "T-90417" in begun.value.path().read_text()

@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Callable
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -18,6 +19,7 @@ from memadmin.web.downloads import as_download, csv_lines
 SKIPPED = " \u00a0\u200b\u2060\ufeff"
 SIGNS = "=+-@\uff1d\uff0b\uff0d\uff20"
 TRIGGERS = f"{SIGNS}\t\r\n"
+TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
 texts = st.text(st.sampled_from(f"{TRIGGERS}{SKIPPED}a1;,|\"'\x00é\U0001f600")) | st.text()
 
 
@@ -90,3 +92,13 @@ def test_file_is_kept_by_nobody_and_guessed_at_by_nobody() -> None:
     assert response["X-Content-Type-Options"] == "nosniff"
     assert "no-store" in response["Cache-Control"]
     assert response.getvalue() == b"a\xed\xa0\x80"
+
+
+def test_no_link_saves_whatever_is_answered() -> None:
+    """With the attribute `download` a browser saves an answer that is a page, such as the question for the password."""
+    links = [
+        path.name
+        for path in TEMPLATES.rglob("*.html")
+        if re.search(r"<a [^<]*\sdownload(=|>|\s+[a-z-]+=)", path.read_text())
+    ]
+    assert not links, "the answer says that it is a file: without the attribute"
