@@ -116,20 +116,29 @@ function submitBy(event) {
 // The page that follows begins where the person was: at the same element, if it is still there.
 
 const UNDONE_AT = "memadmin-undone-at";
+const DONE_BY = "memadmin-done-by";
 let lastFocus = null;
+
+// A selector for the element, also on the next page; empty without one.
+function placeOf(element) {
+  const { id, name, value } = element;
+  const href = element.getAttribute("href");
+  if (id) return `#${CSS.escape(id)}`;
+  if (href) return `#main a[href="${CSS.escape(href)}"]`;
+  if (name) return `#main [name="${CSS.escape(name)}"][value="${CSS.escape(value)}"]`;
+  return "";
+}
 
 document.addEventListener("focusin", ({ target }) => {
   if (target.closest("#main") && !target.closest(".undo, .toasts")) lastFocus = target;
 });
 
-document.addEventListener("submit", ({ target: form }) => {
-  if (!form.closest(".undo, .toasts") || !lastFocus?.isConnected) return;
-  const { id, name, value } = lastFocus;
-  const href = lastFocus.getAttribute("href");
-  let place = "";
-  if (id) place = `#${CSS.escape(id)}`;
-  else if (href) place = `#main a[href="${CSS.escape(href)}"]`;
-  else if (name) place = `#main [name="${CSS.escape(name)}"][value="${CSS.escape(value)}"]`;
+document.addEventListener("submit", ({ target: form, submitter }) => {
+  if (!form.closest(".undo, .toasts")) {
+    // If its page is loaded anew and the person does nothing else there, its undo leads back to this button.
+    return sessionStorage.setItem(DONE_BY, submitter ? placeOf(submitter) : "");
+  }
+  const place = lastFocus?.isConnected ? placeOf(lastFocus) : sessionStorage.getItem(DONE_BY);
   if (place) sessionStorage.setItem(UNDONE_AT, place);
 });
 

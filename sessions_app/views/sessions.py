@@ -156,7 +156,9 @@ def detach(request: OperatorRequest) -> HttpResponse:
     if not form.is_valid():
         return refused(request, *sentences(form))
     change = change_subject(form.cleaned_data["session"], None, by=request.user)
-    offer_undo(request, change, f"{session_count(len(change.before))} detached; patterns no longer attach them.")
+    count = len(change.before)
+    them = "it" if count == 1 else "them"
+    offer_undo(request, change, f"{session_count(count)} detached; patterns no longer attach {them}.")
     return redirect(way_back(request))
 
 

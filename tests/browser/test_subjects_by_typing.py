@@ -74,6 +74,20 @@ def test_session_is_attached_and_given_back_by_keyboard(ada: Subject, page: Page
     expect(page.locator(f'[data-row] a[href="{here}"]').first).to_be_focused()
 
 
+def test_undo_of_a_detachment_leads_back_to_its_button(ada: Subject, page: Page, sign_in: SignIn) -> None:
+    sign_in("support")
+    record = SessionRecord.objects.get(session_id="s1")
+    SessionRecord.objects.filter(pk=record.pk).update(subject=ada)
+    page.goto(record.get_absolute_url())
+    button = page.get_by_role("button", name="Detach")
+    button.press("Enter")
+    expect(page.locator("#toasts")).to_contain_text("1 session detached; patterns no longer attach it.")
+    expect(button).to_have_count(0)
+    page.keyboard.press("u")
+    expect(page.locator("#toasts")).to_contain_text("Undone: 1 session as before.")
+    expect(button).to_be_focused()
+
+
 def test_option_is_chosen_with_the_mouse(ada: Subject, page: Page, sign_in: SignIn) -> None:
     sign_in("compliance")
     page.goto(reverse("retention:holds"))
