@@ -18,7 +18,7 @@ from procrastinate.contrib.django import app
 from memadmin.deploy import checks
 from memadmin.deploy.checks.finding import CheckFinding
 from memadmin.deploy.system import components, last_check
-from memadmin.deploy.system.components import SystemPart
+from memadmin.deploy.system.components import SystemPart, file_size
 from tests.agents import run_sql
 from tests.builders import make_store
 from tests.people import person, signed_in
@@ -157,6 +157,7 @@ def test_parts(settings: Any, tmp_path: Any) -> None:
     assert [part.key for part in components.parts()] == ["web", "worker", "sequencer", "stores", "anchors", "disk"]
     assert part("web").state == "ok"
     assert "GB free" in words(part("disk"))["Data"]
+    assert (file_size(38_400_000), file_size(1_200_000_000)) == ("38 MB", "1.2 GB")
     assert "unknown" not in {part.state for part in components.parts()}
 
 

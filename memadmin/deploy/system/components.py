@@ -167,11 +167,11 @@ def disk() -> SystemPart:
     for name, path in folders():
         usage = DiskUsage.of(path)
         percent = round(100 * usage.share)
-        free = f"{percent} % of {gigabytes(usage.total)}, {gigabytes(usage.free)} free"
+        free = f"{percent} % of {file_size(usage.total)}, {file_size(usage.free)} free"
         facts.append(Fact(name, free, percent=percent, is_bad=percent >= ALMOST_FULL))
         worst = max(worst, percent)
     ((size,),) = fetch("SELECT pg_database_size(current_database())")
-    facts.append(Fact("Database", gigabytes(size)))
+    facts.append(Fact("Database", file_size(size)))
     return SystemPart("disk", "Disk", "down" if worst >= FULL else "degraded" if worst >= ALMOST_FULL else "ok", facts)
 
 
@@ -211,8 +211,8 @@ def folders() -> Iterator[tuple[str, Path]]:
             yield name, there
 
 
-def gigabytes(size: int) -> str:
-    return f"{size / 1e9:,.1f} GB"
+def file_size(size: int) -> str:
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
 
 
 def reading_replica() -> SystemPart:
