@@ -1,4 +1,4 @@
-"""The jobs of each role by keyboard and by mouse, within the page loads, clicks and keys that docs/jobs.md says."""
+"""The jobs of each role by keyboard and by mouse, in the page loads, clicks and keys that docs/jobs.md says."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_from_a_ticket_to_what_the_assistant_promised(
     played.type("90417")
     played.press("Enter")
     expect(page.get_by_text("The refund of 418.60 EUR arrives within 7 days.")).to_be_in_viewport()
-    played.assert_within("A ticket number to what the assistant promised", way)
+    played.assert_as_documented("A ticket number to what the assistant promised", way)
 
 
 @both_ways
@@ -98,7 +98,7 @@ def test_who_read_the_sessions_of_a_person(page: Page, sign_in: SignIn, played: 
         played.click(page.get_by_role("button", name="Apply"))
     expect(page.get_by_role("link", name="Remove filter about subject")).to_be_visible()
     expect(page.locator("[data-row]", has_text="support read 56 items of session")).to_have_count(1)
-    played.assert_within("Who read the sessions of a person", way)
+    played.assert_as_documented("Who read the sessions of a person", way)
 
 
 def proposals(count: int) -> list[Memory]:
@@ -133,7 +133,7 @@ def test_ten_proposals_are_approved_after_reading(
             played.click(page.get_by_role("button", name="Approve", exact=False).first)
     expect(page.locator("#main")).to_contain_text("No proposals waiting")
     assert Memory.objects.filter(status="approved").count() == 10
-    played.assert_within("Ten proposals approved, each after reading it", way)
+    played.assert_as_documented("Ten proposals approved, each after reading it", way)
 
 
 @both_ways
@@ -188,7 +188,7 @@ def test_an_account_with_a_role_in_one_form(page: Page, sign_in: SignIn, played:
         played.click(done)
     expect(page.get_by_role("heading", name="Link for clerk")).to_be_visible()
     assert [each.right_label for each in RoleRequest.objects.all()] == ["support"]
-    played.assert_within("A new account with a role", way)
+    played.assert_as_documented("A new account with a role", way)
 
 
 @both_ways
@@ -245,7 +245,7 @@ def test_an_erasure_request_up_to_the_approval(
         played.click(ask)
     expect(page.get_by_text("You requested this erasure.")).to_be_visible()
     assert SubjectRequest.objects.get().state == SubjectRequest.State.AWAITING
-    played.assert_within("An erasure request up to the approval", way)
+    played.assert_as_documented("An erasure request up to the approval", way)
 
 
 @both_ways
@@ -268,7 +268,7 @@ def test_why_a_session_is_still_here(page: Page, sign_in: SignIn, played: Played
         played.type("T-90456")
         played.click(page.get_by_role("button", name="Explain"))
     expect(page.locator("#explanation")).to_contain_text("policy Chats, 30 days after last activity")
-    played.assert_within("Why a session is still here, and when it goes", way)
+    played.assert_as_documented("Why a session is still here, and when it goes", way)
 
 
 @both_ways
@@ -294,4 +294,4 @@ def test_a_legal_hold_is_placed(page: Page, sign_in: SignIn, played: Played, way
         played.click(page.get_by_role("button", name="Place hold"))
     expect(page.get_by_role("status")).to_contain_text("H-1 is in force.")
     assert LegalHold.objects.get()
-    played.assert_within("A legal hold placed on a subject", way)
+    played.assert_as_documented("A legal hold placed on a subject", way)
