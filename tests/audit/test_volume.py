@@ -140,6 +140,14 @@ class TestPage:
         assert figures["series"][0]["data"][-3] == 1_234
         assert '<td class="num">1,234</td>' in page
 
+    def test_each_colour_has_its_word(self, auditor: Client) -> None:
+        insert_old("session.viewed", 2, 3)
+        insert_old("memory.approved", 2, 3)
+        page = " ".join(auditor.get(reverse("audit:volume"), {"jobs": "with"}).text.split())
+        legend = page.partition('<ul class="legend')[2].partition("</ul>")[0]
+        assert '<i class="ink-blue"></i>Reading' in legend
+        assert '<i class="ink-purple"></i>Memories' in legend
+
     def test_a_part_for_htmx_and_a_page_without_it_say_the_same(self, auditor: Client) -> None:
         part = auditor.get(reverse("audit:volume"), headers={"HX-Request": "true"}).text
         assert part.strip() in auditor.get(reverse("audit:volume")).text

@@ -20,7 +20,7 @@ NEVER_ONE = {
 
 
 def always_plural(text: str) -> list[tuple[str, str]]:
-    return [found for match in FIGURE_AND_PLURAL.finditer(text) if (found := match.group("figure", "noun"))]
+    return [(match["figure"], match["noun"]) for match in FIGURE_AND_PLURAL.finditer(text)]
 
 
 def test_every_noun_after_a_figure_follows_it() -> None:
