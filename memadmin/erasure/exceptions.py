@@ -24,7 +24,7 @@ class Left(models.TextChoices):
 class OutOfReach(models.TextChoices):
     """Copies that memadmin cannot erase, whatever it does. They do not change the outcome."""
 
-    BACKUPS = "backups", "Backups and write-ahead logs hold the data until they expire."
+    BACKUPS = "backups", "Backups and write-ahead logs contain the data until they expire."
     SAVED_RUN_STATES = "saved_run_states", "Run states that the agents' programs saved contain whole conversations."
     COMPACTION = "compaction", "Compacted history at the model provider holds text that only the provider can open."
     NOT_VACUUMED = "not_vacuumed", "Deleted rows stay in the files of these tables until PostgreSQL's next vacuum."

@@ -263,7 +263,7 @@ def test_a_case_from_its_receipt_to_its_approval(
     assert (refused.status_code, "Count first what would be erased" in text(refused)) == (409, True)
     assert first.post(f"{own}count/").status_code == 302
     page = text(first.get(own))
-    for words in ("What would be erased", "Ids of the person and of the sessions", "Count again", "called back"):
+    for words in ("What would be erased", "IDs of the person and of the sessions", "Count again", "called back"):
         assert words in page
     assert first.post(f"{own}ask/").status_code == 302
     assert "You requested this erasure. Another person has to approve it." in text(first.get(own))

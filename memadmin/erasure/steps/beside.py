@@ -49,7 +49,7 @@ class Findings(RowStep):
 
 class Searches(RowStep):
     name = "searches"
-    title = "Searches for the person's ids"
+    title = "Searches for the person's IDs"
     what_happens = "Deleted."
 
     def rows(self, scope: SubjectScope) -> QuerySet[TextSearch]:
@@ -119,7 +119,7 @@ class Identity(Step):
     """Ids of the host application and of sessions: after the steps that find their rows by them."""
 
     name = "identity"
-    title = "Ids of the person and of the sessions"
+    title = "IDs of the person and of the sessions"
     what_happens = "Deleted; keyed digests stay, so that nothing is stored under these ids again."
     after = (
         *("sessions", "subject_keys", "findings", "searches", "redactions", "grants", "admin_log"),

@@ -95,7 +95,7 @@ class Decisions(OfMemories):
 
 class Recalls(RowStep):
     name = "recalls"
-    title = "What agents were told"
+    title = "Recalls of memories by agents"
     what_happens = "Deleted."
     after = ("sessions",)
 
