@@ -65,9 +65,6 @@ def requests_to_approve(user: User) -> HomeParts:
 def requests_due(user: User) -> HomeParts:
     """Requests and batches that are overdue or due soon, and runs that stand still. Four queries at most."""
     today = now().date()
-    # Cases of a batch are due with it.
-    cases = SubjectRequest.objects.open().exclude(channel=SubjectRequest.Channel.FILE)
-    batches = RequestBatch.objects.filter(closed_at__isnull=True).order_by("due_on", "number")
     entries = [
         Waiting(
             f"{about} is {'overdue' if about.due_on < today else f'due on {day(about.due_on)}'}",
@@ -78,7 +75,7 @@ def requests_due(user: User) -> HomeParts:
             age=due(about.due_on),
             colour="red" if about.due_on < today else "yellow",
         )
-        for waiting in (cases, batches)
+        for waiting in (SubjectRequest.objects.to_answer(), RequestBatch.objects.open())
         for about in waiting.filter(due_on__lte=today + SOON)[:MOST_SHOWN]
     ]
     stopped = parked().select_related("subject_request", "request_batch", "previewed_batch")

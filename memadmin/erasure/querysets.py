@@ -9,13 +9,17 @@ from django.db import models
 from memadmin.counting import count_up_to
 
 if TYPE_CHECKING:
-    from memadmin.erasure.models import SubjectRequest
+    from memadmin.erasure.models import RequestBatch, SubjectRequest
 
 
 class SubjectRequestQuerySet(models.QuerySet["SubjectRequest"]):
     def open(self) -> SubjectRequestQuerySet:
         """Requests that are not closed, the earliest due date first."""
         return self.filter(closed_at__isnull=True).order_by("due_on", "number")
+
+    def to_answer(self) -> SubjectRequestQuerySet:
+        """Open requests without those of batches, which have one due date for all of their cases."""
+        return self.open().exclude(channel="file")
 
     def closed(self) -> SubjectRequestQuerySet:
         """Closed requests, the last one first."""
@@ -30,6 +34,12 @@ class SubjectRequestQuerySet(models.QuerySet["SubjectRequest"]):
         return self.select_related(
             "subject", "opened_by", "requested_by", "approved_by", "identity_checked_by", "run"
         ).prefetch_related("subject__aliases")
+
+
+class RequestBatchQuerySet(models.QuerySet["RequestBatch"]):
+    def open(self) -> RequestBatchQuerySet:
+        """Batches that are not closed, the earliest due date first."""
+        return self.filter(closed_at__isnull=True).order_by("due_on", "number")
 
 
 def count_to_approve() -> int:

@@ -37,13 +37,11 @@ class NotSent(Exception):
 def send_reminders(today: date) -> int:
     """Sends the reminders that are due and returns how many; what a mail server refuses is sent later.
 
-    Of a batch one is sent, and none of its cases: there can be thousands, which are due with it.
+    A batch has one reminder, its cases have none: there can be thousands, which are due with it.
     """
-    cases = SubjectRequest.objects.open().exclude(channel=SubjectRequest.Channel.FILE)
-    batches = RequestBatch.objects.filter(closed_at__isnull=True)
     return sum(
         sent(send_reminder, number, waiting, today)
-        for waiting in (cases, batches)
+        for waiting in (SubjectRequest.objects.to_answer(), RequestBatch.objects.open())
         for number in waiting.values_list("pk", flat=True)
     )
 
@@ -107,7 +105,7 @@ def send_alerts() -> int:
 
 def parked() -> QuerySet[Run]:
     """Runs that need a person, of cases and batches that are open."""
-    batches = RequestBatch.objects.filter(closed_at__isnull=True)
+    batches = RequestBatch.objects.open().order_by()
     belongs = Q(subject_request__in=SubjectRequest.objects.open().order_by())
     belongs |= Q(request_batch__in=batches) | Q(previewed_batch__in=batches)
     return Run.objects.filter(belongs, state__in=PARKED).order_by("pk")

@@ -122,7 +122,7 @@ def open_request(
         with transaction.atomic():
             request.save(force_insert=True)
     except IntegrityError:
-        request = SubjectRequest.objects.select_for_update().get(subject=subject, kind=kind, closed_at__isnull=True)
+        request = SubjectRequest.objects.open().select_for_update().get(subject=subject, kind=kind)
         audit.record(audit_events.REQUEST_JOINED, by=by, target=request, subject=subject)
         request.note(Code.JOINED, by=by, text=note)
         if known_as:

@@ -21,7 +21,7 @@ OURS = ""
 
 def work(lease: Lease) -> None:
     """Counts from the cursor on. Raises what the lease raises."""
-    batches = RequestBatch.objects.filter(preview_run=lease.run, closed_at__isnull=True)
+    batches = RequestBatch.objects.open().filter(preview_run=lease.run)
     batch = batches.first()
     lines = BatchLine.objects.filter(batch=batch, problem="").select_related("subject").order_by("number")
     while True:

@@ -105,7 +105,7 @@ def upload(
 
 def open_batch_of(digest: str) -> RequestBatch | None:
     """The open batch of the file with this SHA-256."""
-    return RequestBatch.objects.filter(file_sha256=digest, closed_at__isnull=True).first()
+    return RequestBatch.objects.open().filter(file_sha256=digest).first()
 
 
 def request_preview(batch: RequestBatch, *, by: User | None) -> None:

@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from django.urls import reverse
 
 from memadmin import audit
+from memadmin.erasure import querysets
 from memadmin.erasure.models.requests import SubjectRequest
 from memadmin.runs.models import Run
 from sessions_app.models import Subject
@@ -60,6 +61,8 @@ class RequestBatch(models.Model):
     started_at = models.DateTimeField(null=True, help_text="first case that was opened")
     run = models.OneToOneField(Run, null=True, on_delete=models.PROTECT, related_name="request_batch")
     closed_at = models.DateTimeField(null=True)
+
+    objects = querysets.RequestBatchQuerySet.as_manager()
 
     class Meta:
         default_permissions = ()

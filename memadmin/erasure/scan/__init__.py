@@ -144,7 +144,7 @@ def search(lease: Lease, requests: Iterable[SubjectRequest]) -> None:
 def still_waiting(progress: RunProgress) -> list[SubjectRequest]:
     """The cases with which the search has begun, and that wait for it as they did then."""
     numbers = dict(progress.state["cases"])
-    requests = SubjectRequest.objects.filter(pk__in=numbers, closed_at__isnull=True).order_by("pk")
+    requests = SubjectRequest.objects.open().filter(pk__in=numbers).order_by("pk")
     return [each for each in requests if each.pending_scan == {"number": numbers[each.pk]}]
 
 

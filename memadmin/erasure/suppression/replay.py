@@ -172,8 +172,9 @@ def named_whole(subject: Subject, entry: Entry) -> bool:
 def approved_again(subject: Subject, entry: Entry) -> SubjectRequest:
     """The request that repeats an erasure: two people approved it before the backup was restored."""
     request = (
-        SubjectRequest.objects.select_for_update(of=("self",))
-        .filter(subject=subject, kind=SubjectRequest.Kind.ERASURE, closed_at__isnull=True)
+        SubjectRequest.objects.open()
+        .select_for_update(of=("self",))
+        .filter(subject=subject, kind=SubjectRequest.Kind.ERASURE)
         .first()
     )
     if request is None:
