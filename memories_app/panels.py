@@ -14,7 +14,7 @@ from django.db.models import Count, Q
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from memadmin.counting import COUNT_CAP, count_up_to
+from memadmin.counting import COUNT_CAP, count_up_to, counted
 from memories_app.learning.distillation import SUBJECT_SUMMARY
 from memories_app.learning.forms import FeedbackForm
 from memories_app.learning.remarks import remarks_on
@@ -190,7 +190,7 @@ def _recalled(record: SessionRecord, page: ItemPage, timeline: Timeline) -> Mapp
     for recall in recalls.annotate(memory_count=Count("memories")).order_by("recalled_at", "pk")[:RECALLS_MARKED]:
         run = run_at(timeline, recall.recalled_at, has_earlier=page.has_earlier)
         if run is not None:
-            words = f"{recall.memory_count} {'memory' if recall.memory_count == 1 else 'memories'} recalled"
+            words = f"{counted(recall.memory_count, 'memories')} recalled"
             marks[run.anchor].append(Mark("brain", words, reverse("memories:recall-detail", args=[recall.pk])))
     return {anchor: first_of(several) for anchor, several in marks.items()}
 

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.utils.timesince import timeuntil
 
 from memadmin.accounts.grants.services import granted_records
-from memadmin.counting import capped
+from memadmin.counting import capped, noun_for
 from memadmin.web.templatetags.memadmin import tagx
 from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord, SessionStore, Subject
@@ -101,7 +101,7 @@ class ListedSession:
     @property
     def extent(self) -> str:
         """Number of items in words."""
-        return f"{self.items} item" if self.item_count == 1 else f"{self.items} items"
+        return f"{self.items} {noun_for(self.item_count, 'items')}"
 
     @property
     def words(self) -> str:

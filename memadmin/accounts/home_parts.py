@@ -15,8 +15,7 @@ from memadmin.accounts.grants.services import DECIDE
 from memadmin.accounts.models import ContentGrant, RoleRequest
 from memadmin.accounts.role_requests.services import ADMINISTER
 from memadmin.audit.models import AuditEvent
-from memadmin.counting import capped, count_up_to
-from memadmin.home.charts import number_of
+from memadmin.counting import capped, count_up_to, counted, noun_for
 from memadmin.home.parts import HomeParts, Waiting, on_home, time_since, yesterday
 from memadmin.web.templatetags.memadmin import zone
 
@@ -39,7 +38,7 @@ def own_grants(user: User) -> HomeParts:
     return HomeParts(
         waiting=[
             Waiting(
-                f"Your temporary access to {number_of(len(grant.sessions.all()), 'locked session')} ends at"
+                f"Your temporary access to {counted(len(grant.sessions.all()), 'locked sessions')} ends at"
                 f" {localtime(grant.expires_at):%H:%M} {zone(grant.expires_at)}",
                 grant.get_absolute_url(),
                 "Open grant",
@@ -59,12 +58,12 @@ def grants_to_decide(user: User) -> HomeParts:
     """Grants of others that wait for a decision or for a review. Two queries, over the grants without a review."""
     at, entries = now(), list[Waiting]()
     others = ContentGrant.objects.exclude(requested_by=user)
-    to_decide, oldest = counted(others.awaiting_decision(at))
+    to_decide, oldest = count_and_age(others.awaiting_decision(at))
     if to_decide:
         hours = int(ANSWER_WITHIN.total_seconds() // 3600)
         entries.append(
             Waiting(
-                f"{number_of(to_decide, 'request')} for access to locked sessions",
+                f"{counted(to_decide, 'requests')} for access to locked sessions",
                 reverse("accounts:grants"),
                 "Decide",
                 "lock-open",
@@ -73,11 +72,11 @@ def grants_to_decide(user: User) -> HomeParts:
                 colour="orange",
             )
         )
-    to_review, oldest = counted(others.awaiting_review(at))
+    to_review, oldest = count_and_age(others.awaiting_review(at))
     if to_review:
         entries.append(
             Waiting(
-                f"{number_of(to_review, 'ended grant')} to review",
+                f"{counted(to_review, 'ended grants')} to review",
                 reverse("accounts:grants"),
                 "Review",
                 "shield-check",
@@ -88,7 +87,7 @@ def grants_to_decide(user: User) -> HomeParts:
     return HomeParts(waiting=entries)
 
 
-def counted(grants: ContentGrantQuerySet) -> tuple[int, str]:
+def count_and_age(grants: ContentGrantQuerySet) -> tuple[int, str]:
     """Number of grants, and when the oldest was requested, as text. One query."""
     found = grants.order_by().aggregate(count=Count("pk"), oldest=Min("requested_at"))
     return found["count"], time_since(found["oldest"]) if found["oldest"] else ""
@@ -113,7 +112,7 @@ def rights_and_reading(user: User) -> HomeParts:
     if granted := count_up_to(log.filter(type=ROLE_GRANTED.name)):
         entries.append(
             Waiting(
-                f"{capped(granted)} role{'' if granted == 1 else 's'} granted in {IS_NEWS.days} days",
+                f"{capped(granted)} {noun_for(granted, 'roles')} granted in {IS_NEWS.days} days",
                 f"{reverse('audit:list')}?type={ROLE_GRANTED.name}",
                 "Check",
                 "shield-check",
@@ -124,7 +123,7 @@ def rights_and_reading(user: User) -> HomeParts:
     if late_count := count_up_to(late):
         entries.append(
             Waiting(
-                f"{capped(late_count)} grant{'' if late_count == 1 else 's'} not reviewed within"
+                f"{capped(late_count)} {noun_for(late_count, 'grants')} not reviewed within"
                 f" {REVIEWED_WITHIN.days} days",
                 f"{reverse('audit:list')}?type=grant.opened",
                 "View grants",
@@ -136,7 +135,7 @@ def rights_and_reading(user: User) -> HomeParts:
 
 
 def events(count: int) -> str:
-    return f"{capped(count)} event{'' if count == 1 else 's'}"
+    return f"{capped(count)} {noun_for(count, 'events')}"
 
 
 @on_home("Role requests", ADMINISTER)
@@ -148,7 +147,7 @@ def role_requests(user: User) -> HomeParts:
     return HomeParts(
         waiting=[
             Waiting(
-                f"{number_of(found['count'], 'role request')} to confirm",
+                f"{counted(found['count'], 'role requests')} to confirm",
                 reverse("accounts:roles"),
                 "Decide",
                 "shield-lock",
@@ -159,5 +158,5 @@ def role_requests(user: User) -> HomeParts:
         ]
         if found["count"]
         else [],
-        changes=[f"{number_of(created, 'account')} created"] if created else [],
+        changes=[f"{counted(created, 'accounts')} created"] if created else [],
     )

@@ -27,6 +27,7 @@ from memadmin.accounts import audit_events
 from memadmin.accounts.grants.services import DECIDE
 from memadmin.accounts.models import ContentGrant, Notice
 from memadmin.audit.models import AuditActor, AuditEvent
+from memadmin.counting import counted, noun_for
 from memadmin.web.retry import take_try
 
 logger = logging.getLogger("memadmin.notices")
@@ -142,7 +143,7 @@ def claimed(due: Due) -> Notice | None:
 
 def mail_about(due: Due, people: list[str]) -> EmailMessage:
     count = due.session_count
-    sentence = TEXTS[due.kind].format(count=count, sessions="session" if count == 1 else "sessions")
+    sentence = TEXTS[due.kind].format(count=count, sessions=noun_for(count, "sessions"))
     return EmailMessage(
         subject=f"memadmin: {SUBJECTS[due.kind]}",
         body=f"{sentence}\n\n{settings.CONSOLE_URL}{due.about.get_absolute_url()}\n",
@@ -191,8 +192,5 @@ def why_no_notices() -> str:
         )
     failed = Notice.objects.filter(sent_at__isnull=True, tries__gt=1).count()
     if failed:
-        return (
-            f"The mail server did not accept {failed} {'notice' if failed == 1 else 'notices'}; memadmin"
-            " will try again."
-        )
+        return f"The mail server did not accept {counted(failed, 'notices')}; memadmin will try again."
     return ""

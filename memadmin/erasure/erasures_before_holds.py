@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from uuid import UUID
 
+from memadmin.counting import counted
 from memadmin.erasure.holder_view_models import holder_title
 from memadmin.erasure.models import ErasureStep, SubjectRequest
-from memadmin.erasure.view_models import counted
 from memadmin.retention.holds.extensions import reports_deletions
 
 MOST_TOLD = 3
@@ -30,4 +30,4 @@ def sentence(case: SubjectRequest, steps: Collection[ErasureStep]) -> str:
     if not rows:
         return f"{case} has begun to erase data of this subject, and has erased nothing yet."
     places = ", ".join(f"{step.erased:,} in {holder_title(step.holder)}" for step in steps if step.erased)
-    return f"{case} has erased {counted(rows, 'row')} of this subject: {places}."
+    return f"{case} has erased {counted(rows, 'rows')} of this subject: {places}."

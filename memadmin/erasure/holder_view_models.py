@@ -7,19 +7,16 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from memadmin.counting import counted
 from memadmin.erasure.exceptions import Left, OutOfReach
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.erasure.preview import Preview
 from memadmin.erasure.scan import erasable
 from memadmin.erasure.steps import STEPS
-from memadmin.erasure.view_models import counted
 
 StepState = ErasureStep.State
 
 TITLES = {step.name: step.title for step in STEPS}
-
-SINGULAR = {"sessions": "session", "vectors": "vector"}
-"""Details that are nouns; the others are adjectives."""
 
 REACH_SYMBOLS: Mapping[str, str] = {
     OutOfReach.BACKUPS: "archive",
@@ -52,12 +49,7 @@ def holder_title(holder: str) -> str:
 
 def in_words(details: Mapping[str, int]) -> str:
     """Further counts of a holder: "7 sessions, 1 encrypted"."""
-    words = []
-    for word, count in details.items():
-        if count:
-            plain = SINGULAR.get(word, word) if count == 1 else word
-            words.append(f"{count:,} {plain.replace('_', ' ')}")
-    return ", ".join(words)
+    return ", ".join(counted(count, word.replace("_", " ")) for word, count in details.items() if count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +80,7 @@ class PreviewView:
     def to_erase(self) -> str:
         """What goes: "1,118 rows in 6 holders"."""
         holders = sum(line.rows > line.held for line in self.lines)
-        return f"{counted(self.rows - self.held, 'row')} in {counted(holders, 'holder')}"
+        return f"{counted(self.rows - self.held, 'rows')} in {counted(holders, 'holders')}"
 
 
 def preview_view(preview: Preview) -> PreviewView:

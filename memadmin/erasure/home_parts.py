@@ -9,12 +9,12 @@ from django.db.models import Count, Q
 from django.urls import reverse
 from django.utils.timezone import now
 
-from memadmin.counting import COUNT_CAP, count_up_to
+from memadmin.counting import COUNT_CAP, count_up_to, counted
 from memadmin.erasure.models import RequestBatch, SubjectRequest
 from memadmin.erasure.reminders import parked
 from memadmin.erasure.services import APPROVE
-from memadmin.erasure.view_models import SOON, counted, day
-from memadmin.home.charts import Chart, Series, number_of
+from memadmin.erasure.view_models import SOON, day
+from memadmin.home.charts import Chart, Series
 from memadmin.home.parts import HomeParts, Waiting, on_home, time_since, yesterday
 
 VIEW, HANDLE = "erasure.view_request", "erasure.handle_request"
@@ -108,7 +108,7 @@ def due(on: date) -> str:
     left = (on - now().date()).days
     if left == 0:
         return "due today"
-    return f"due in {counted(left, 'day')}" if left > 0 else f"{counted(-left, 'day')} overdue"
+    return f"due in {counted(left, 'days')}" if left > 0 else f"{counted(-left, 'days')} overdue"
 
 
 @on_home("Open requests", VIEW, roles=("compliance",))
@@ -132,7 +132,7 @@ def open_requests(user: User) -> HomeParts:
     received = SubjectRequest.objects.filter(pk__in=newest, opened_at__gte=begin).count()
     closed = count_up_to(SubjectRequest.objects.filter(closed_at__gte=begin))
     return HomeParts(
-        changes=[f"{number_of(received, 'request')} received, {closed:,} closed"],
+        changes=[f"{counted(received, 'requests')} received, {closed:,} closed"],
         charts=[
             Chart(
                 "requests-by-days-left",

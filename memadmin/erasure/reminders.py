@@ -12,6 +12,7 @@ from django.db.models import Q, QuerySet
 from django.utils.timezone import now
 
 from memadmin import audit
+from memadmin.counting import counted
 from memadmin.erasure import audit_events
 from memadmin.erasure.batches import audit_events as batch_events
 from memadmin.erasure.deadlines import reminder_due
@@ -66,7 +67,7 @@ def send_reminder(number: int, waiting: QuerySet[SubjectRequest] | QuerySet[Requ
     if not percent:
         return False
     days = (about.due_on - today).days
-    left = f"{days} {'day' if days == 1 else 'days'} left" if days >= 0 else "overdue"
+    left = f"{counted(days, 'days')} left" if days >= 0 else "overdue"
     sentence = f"{name_of(about)} is due on {about.due_on:%-d %B %Y}: {left}. Its page:"
     if not mail_handlers(about, title=f"{about} is due on {about.due_on:%-d %B}", sentence=sentence):
         return False

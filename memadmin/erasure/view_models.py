@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db.models import Count, Q, Sum
 from django.utils.timezone import now
 
+from memadmin.counting import counted
 from memadmin.erasure.models import ErasureStep, RequestBatch, SubjectRequest
 from memadmin.erasure.preview import Preview
 from memadmin.erasure.scan.progress import KEY, Progress
@@ -61,11 +62,6 @@ def day(on: date | None) -> str:
     return f"{on.day} {on:%b}{year}"
 
 
-def counted(count: int, noun: str) -> str:
-    """A number with its noun: "1 row", "1,204 rows"."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def scan_of(run: Run | None) -> Progress | None:
     """The scan that a run is doing; None if it does none now."""
     return Progress(state=run.cursor[KEY]) if run and KEY in run.cursor else None
@@ -73,7 +69,7 @@ def scan_of(run: Run | None) -> Progress | None:
 
 def read_so_far(read: Progress) -> str:
     """How far a scan is: "12 places with 3,204,551 rows read."."""
-    return f"{counted(read.places, 'place')} with {counted(read.rows(), 'row')} read."
+    return f"{counted(read.places, 'places')} with {counted(read.rows(), 'rows')} read."
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +157,8 @@ class ProgressView:
         if self.shown.closed_at:
             return f"closed {day(self.shown.closed_at.date())}"
         if self.days_left < 0:
-            return f"{counted(-self.days_left, 'day')} overdue"
-        return f"{counted(self.days_left, 'day')} left" if self.days_left else "due today"
+            return f"{counted(-self.days_left, 'days')} overdue"
+        return f"{counted(self.days_left, 'days')} left" if self.days_left else "due today"
 
     @property
     def due_colour(self) -> str:
@@ -229,7 +225,7 @@ class CaseView(ProgressView):
         """How a closed request kept its due date: "9 days before due"."""
         closed = self.case.closed_at
         days = (self.case.due_on - closed.date()).days if closed else 0
-        return f"{counted(abs(days), 'day')} {'before' if days > 0 else 'after'} due" if days else "on the due date"
+        return f"{counted(abs(days), 'days')} {'before' if days > 0 else 'after'} due" if days else "on the due date"
 
     # --- what the list tells ------------------------------------------------------------------------------------------
 
@@ -252,20 +248,20 @@ class CaseView(ProgressView):
         if case.state in (State.RUNNING, State.SCANNING) and self.run and self.run.reason:
             return self.run.reason
         if case.state == State.RUNNING:
-            return f"{self.counts.finished} of {counted(self.counts.steps, 'step')}"
+            return f"{self.counts.finished} of {counted(self.counts.steps, 'steps')}"
         if case.state == State.SCANNING:
             return self.scanned
         if case.state == State.REFUSED:
             return SubjectRequest.Refusal(case.refusal).label
         if case.state == State.CANCELLED:
             return "before anything was erased"
-        return counted(self.counts.erased, "row") + " erased" if self.is_erasure else "answered"
+        return counted(self.counts.erased, "rows") + " erased" if self.is_erasure else "answered"
 
     @property
     def size(self) -> str:
         """Size of the preview: "1,204 rows in 7 holders"."""
         holders = sum(bool(holder.counted.rows) for holder in self.preview.holders)
-        return f"{counted(self.preview.rows, 'row')} in {counted(holders, 'holder')}"
+        return f"{counted(self.preview.rows, 'rows')} in {counted(holders, 'holders')}"
 
     @property
     def scan_so_far(self) -> str:
@@ -299,7 +295,7 @@ class CaseView(ProgressView):
     def _exceptional_end(self) -> Stage:
         if self.case.state != State.COMPLETE_WITH_EXCEPTIONS:
             return Stage(State(self.case.state).label.capitalize(), self.end, "exception")
-        exceptions = counted(len(self.run.exceptions), "exception") if self.run else ""
+        exceptions = counted(len(self.run.exceptions), "exceptions") if self.run else ""
         return Stage("Complete", exceptions, "exception")
 
     def _first_stages(self) -> list[tuple[str, str, bool]]:
@@ -335,7 +331,7 @@ class CaseView(ProgressView):
     def _running(self) -> str:
         case = self.case
         if case.state == State.RUNNING:
-            return f"{self.counts.finished} of {counted(self.counts.steps, 'step')}"
+            return f"{self.counts.finished} of {counted(self.counts.steps, 'steps')}"
         if case.started_at and case.scans:
             return length_of_time(datetime.fromisoformat(case.scans[0]["at"]) - case.started_at)
         return ""

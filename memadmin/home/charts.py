@@ -66,8 +66,3 @@ def day_labels(days: Sequence[date]) -> list[str]:
 def long_day_labels(days: Sequence[date]) -> list[str]:
     """Labels of days for a table: "3 Nov 2026"."""
     return [f"{day.day} {day:%b %Y}" for day in days]
-
-
-def number_of(count: int, noun: str) -> str:
-    """A number and its noun: "1 session", "1,012 sessions"."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

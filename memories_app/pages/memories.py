@@ -13,6 +13,7 @@ from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
+from memadmin.counting import counted
 from memadmin.home.saved_views import has_saved_views
 from memadmin.replica import from_replica
 from memadmin.web.filters import sentences
@@ -182,7 +183,7 @@ def learned_from(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     if form.is_valid():
         reason = RetireReason(form.cleaned_data["reason"])
         count = retiring.retire_learned_from(record.pk, by=request.user, reason=reason)
-        messages.success(request, f"{count} {'memory' if count == 1 else 'memories'} retired.")
+        messages.success(request, f"{counted(count, 'memories')} retired.")
         return redirect("memories:learned-from", record.pk)
     page = list(retiring.learned_from(record.pk).defer("embedding", "words")[: MEMORIES.size + 1])
     context = {
@@ -211,7 +212,7 @@ def learned_by_tool(request: OperatorRequest) -> HttpResponse:
     if form.is_valid():
         reason = RetireReason(form.cleaned_data["reason"])
         count = retiring.retire_learned_by_tool(tool, by=request.user, reason=reason)
-        messages.success(request, f"{count} {'memory' if count == 1 else 'memories'} retired.")
+        messages.success(request, f"{counted(count, 'memories')} retired.")
         return redirect(f"{reverse('memories:learned-by-tool')}?{urlencode({'tool': tool})}")
     page = list(retiring.learned_by_tool(tool).defer("embedding", "words")[: MEMORIES.size + 1])
     context |= {

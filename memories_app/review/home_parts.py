@@ -10,8 +10,8 @@ from django.db.models import Count, Q
 from django.urls import reverse
 from django.utils.timezone import now
 
-from memadmin.counting import COUNT_CAP, capped, count_up_to
-from memadmin.home.charts import Chart, Series, day_labels, long_day_labels, number_of
+from memadmin.counting import COUNT_CAP, capped, count_up_to, counted, noun_for
+from memadmin.home.charts import Chart, Series, day_labels, long_day_labels
 from memadmin.home.day_counts import DAYS_SHOWN, series_of
 from memadmin.home.parts import HomeParts, Waiting, on_home, time_since
 from memories_app.models import Memory, Signal
@@ -64,7 +64,7 @@ def queue(user: User) -> HomeParts:
             colour = "yellow" if show in ("second", "again") else ""
             entries.append(Waiting(words, f"{address}?show={show}", action, symbol, facts, colour=colour))  # type: ignore[arg-type]
     if count := count_up_to(samples_to_see()):
-        title = f"{capped(count)} approval{'' if count == 1 else 's'} by rules to check"
+        title = f"{capped(count)} {noun_for(count, 'approvals')} by rules to check"
         entries.append(Waiting(title, f"{address}?show=sampled", "Check", "sparkles"))
     return HomeParts(waiting=entries)
 
@@ -84,7 +84,7 @@ SHOWN = {
 
 
 def proposals(count: int) -> str:
-    return f"{capped(count)} proposal{'' if count == 1 else 's'}"
+    return f"{capped(count)} {noun_for(count, 'proposals')}"
 
 
 @on_home("Reviews per day", REVIEW, roles=("reviewer",), waits=False)
@@ -134,7 +134,7 @@ def reviews(user: User) -> HomeParts:
             Chart(
                 "recalls-per-day",
                 "Recalls per day",
-                f"Recalls per day: {number_of(sum(counts[RECALLS].total), 'recall')} in {DAYS_SHOWN} days.",
+                f"Recalls per day: {counted(sum(counts[RECALLS].total), 'recalls')} in {DAYS_SHOWN} days.",
                 "Day",
                 labels,
                 [Series("Recalls", "s1", counts[RECALLS].total)],
@@ -157,8 +157,8 @@ def ages() -> Chart:
         columns[f"within_{place}"] = Count("pk", filter=is_there & Q(awaiting_since__gte=target))
         columns[f"past_{place}"] = Count("pk", filter=is_there & Q(awaiting_since__lt=target))
     oldest_first = Memory.objects.awaiting_review().not_snoozed()[: COUNT_CAP + 1]
-    counted = oldest_first.aggregate(**columns)
-    within, past = ([counted[f"{name}_{place}"] for place in range(len(HOURS))] for name in ("within", "past"))
+    numbers = oldest_first.aggregate(**columns)
+    within, past = ([numbers[f"{name}_{place}"] for place in range(len(HOURS))] for name in ("within", "past"))
     total = sum(within) + sum(past)
     of_target = f"({age(settings.REVIEW_WITHIN)})"
     return Chart(
@@ -168,9 +168,7 @@ def ages() -> Chart:
         "Hours",
         [f"{first} to {last}" if last else f"{first}+" for first, last in HOURS],
         [Series("Within target", "s1", within), Series(f"Past target {of_target}", "s-red", past)],
-        note=f"the oldest {COUNT_CAP:,}, by hours"
-        if total > COUNT_CAP
-        else f"{number_of(total, 'proposal')}, by hours",
+        note=f"the oldest {COUNT_CAP:,}, by hours" if total > COUNT_CAP else f"{counted(total, 'proposals')}, by hours",
         empty="No proposals are waiting.",
     )
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from django.db import connections
 
 from memadmin import tracing
+from memadmin.counting import counted
 from sessions_app.stores.base import Capability, SessionBusy, StoreTooSlow, StoreUnavailable
 from sessions_app.stores.kinds import can
 
@@ -60,7 +61,7 @@ def asking(store: SessionStore, *, anyway: bool = False) -> Iterator[None]:
     began = monotonic()
     if not anyway and began < until:
         seconds = math.ceil(until - began)
-        raise StoreResting(f"{said} The console tries again in {seconds} second{'' if seconds == 1 else 's'}.")
+        raise StoreResting(f"{said} The console tries again in {counted(seconds, 'seconds')}.")
     try:
         with tracing.span("ask store", named):
             yield

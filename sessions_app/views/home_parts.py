@@ -9,8 +9,8 @@ from django.db.models import Count, Min
 from django.urls import reverse
 from django.utils.timezone import now
 
-from memadmin.counting import capped, count_up_to
-from memadmin.home.charts import NOTHING_COUNTED, Chart, Series, day_labels, long_day_labels, number_of
+from memadmin.counting import capped, count_up_to, counted, noun_for
+from memadmin.home.charts import NOTHING_COUNTED, Chart, Series, day_labels, long_day_labels
 from memadmin.home.day_counts import DAYS_SHOWN, DaySeries, series_of
 from memadmin.home.parts import Card, HomeParts, Waiting, on_home, time_since
 from sessions_app.models import Redaction, SessionRecord, SessionStore
@@ -67,7 +67,7 @@ def redactions_to_approve(user: User) -> HomeParts:
     return HomeParts(
         waiting=[
             Waiting(
-                f"{number_of(found['count'], 'redaction')} to approve",
+                f"{counted(found['count'], 'redactions')} to approve",
                 reverse("sessions:redactions"),
                 "Decide",
                 "eraser",
@@ -80,7 +80,7 @@ def redactions_to_approve(user: User) -> HomeParts:
 
 
 def sessions(count: int) -> str:
-    return f"{capped(count)} session{'' if count == 1 else 's'}"
+    return f"{capped(count)} {noun_for(count, 'sessions')}"
 
 
 @on_home("Unreachable stores", "sessions_app.view_sessionstore")
@@ -128,13 +128,13 @@ def sessions_and_items(user: User) -> HomeParts:
     recent_sessions, recent_items = sum(begun.total[-2:]), sum(stored.total[-2:])
     stores = SessionStore.objects.worst_first()[:STORES_SHOWN]
     return HomeParts(
-        changes=[f"{number_of(recent_sessions, 'session')}, {number_of(recent_items, 'item')}"],
+        changes=[f"{counted(recent_sessions, 'sessions')}, {counted(recent_items, 'items')}"],
         charts=[
-            by_store("sessions-per-day", "New sessions per day by store", "session", begun, names),
+            by_store("sessions-per-day", "New sessions per day by store", "sessions", begun, names),
             by_store(
                 "items-per-day",
                 "Items per day by store",
-                "item",
+                "items",
                 stored,
                 names,
                 empty="No items have been counted yet. They are counted when a session has been quiet for a moment.",
@@ -150,7 +150,7 @@ def sessions_and_items(user: User) -> HomeParts:
 
 
 def by_store(
-    chart_id: str, title: str, noun: str, counts: DaySeries, names: Mapping[str, str], empty: str = NOTHING_COUNTED
+    chart_id: str, title: str, nouns: str, counts: DaySeries, names: Mapping[str, str], empty: str = NOTHING_COUNTED
 ) -> Chart:
     """A chart with a series for each of the largest stores, and one for all others together."""
     largest: Sequence[str] = counts.largest_parts
@@ -165,7 +165,7 @@ def by_store(
     return Chart(
         chart_id,
         title,
-        f"{title}: {number_of(sum(counts.total), noun)} in {DAYS_SHOWN} days, {counts.total[-1]:,} today. {most}",
+        f"{title}: {counted(sum(counts.total), nouns)} in {DAYS_SHOWN} days, {counts.total[-1]:,} today. {most}",
         "Day",
         day_labels(counts.days),
         series,

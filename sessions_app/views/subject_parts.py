@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from memadmin.audit.pages.recent_readers import SubjectRead, newest_reads, who_looked
-from memadmin.home.charts import number_of
+from memadmin.counting import counted
 from sessions_app.extensions import Panel, SubjectMoment, SubjectTab, subject_moments, subject_tabs
 from sessions_app.listing import ListedSession
 from sessions_app.models import Subject
@@ -90,7 +90,7 @@ def reads_by_day(reads: Iterable[SubjectRead], log: str) -> list[SubjectMoment]:
             "user-search",
             f"Read by {read.who}",
             f"{log}&actor={read.who.ref}",
-            f"{number_of(counts[key], 'read')} on this day",
+            f"{counted(counts[key], 'reads')} on this day",
         )
         for key, read in newest.items()
     ]

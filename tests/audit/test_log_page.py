@@ -21,7 +21,6 @@ from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.audit.log.actors import Kind
-from memadmin.audit.log.sentences import counted
 from memadmin.audit.models import AuditActor, AuditEvent
 from memadmin.audit.pages.forms import AuditFilter
 from memadmin.audit.pages.recent_readers import who_looked
@@ -230,14 +229,6 @@ class TestCost:
             (plan,) = [plan for branch in branches if SHOWN in (plan := branch[:51].explain())]
             assert "Bitmap Index Scan on audit_event_shown_ids" in plan, name
             assert "Index Cond: (number = ANY (" in plan, name
-
-
-@pytest.mark.parametrize(
-    ("count", "name", "words"),
-    [(1, "items", "1 item"), (1, "memories", "1 memory"), (2_000, "memories", "2,000 memories")],
-)
-def test_what_is_counted_is_said_of_one_too(count: int, name: str, words: str) -> None:
-    assert counted(count, name) == words
 
 
 class TestFilters:

@@ -19,6 +19,7 @@ from memadmin.audit.log.types import ANY_OBJECT, EventType
 from memadmin.audit.models import AuditEvent
 from memadmin.audit.pages.forms import AuditFilter
 from memadmin.audit.pages.listing import ListedEvent, Who
+from memadmin.counting import counted
 from sessions_app.audit_events import SESSION_VIEWED, SESSIONS_LISTED
 from tests.audit.log_pages import address, texts
 from tests.builders import make_session, make_subject
@@ -73,7 +74,7 @@ def test_every_type_has_a_sentence_with_its_own_details() -> None:
         full = listed(event_type, counters=dict.fromkeys(event_type.counters, 3), has_object=True)
         said = " · ".join([full.sentence.text, *full.notes])
         assert not ODD.search(said), said
-        expected = ["Ann", *(sentences.counted(3, counter) for counter in event_type.counters)]
+        expected = ["Ann", *(counted(3, counter.replace("_", " ")) for counter in event_type.counters)]
         expected += ["the object", "the subject"] if full.object else []
         assert not [words for words in expected if words not in said], (name, said)
         bare = listed(event_type, counters={}, has_object=False)

@@ -14,7 +14,7 @@ from django.template import engines
 from django.template.loader import render_to_string
 from django.utils.timezone import now
 
-from memadmin.counting import capped
+from memadmin.counting import capped, counted
 from memadmin.web.templatetags.memadmin import ago, badge, clock, distance, icon, tagx
 
 NOON = datetime(2026, 11, 19, 12, tzinfo=UTC)
@@ -76,6 +76,20 @@ def test_a_message_hides_nothing() -> None:
 @pytest.mark.parametrize(("count", "shown"), [(0, "0"), (1000, "1,000"), (1001, "1,000+")])
 def test_count_stops_at_its_cap(count: int, shown: str) -> None:
     assert capped(count) == shown
+
+
+@pytest.mark.parametrize(
+    ("count", "nouns", "words"),
+    [
+        (0, "items", "0 items"),
+        (1, "items", "1 item"),
+        (1, "memories", "1 memory"),
+        (2_000, "memories", "2,000 memories"),
+        (1, "locked sessions", "1 locked session"),
+    ],
+)
+def test_a_number_has_its_noun(count: int, nouns: str, words: str) -> None:
+    assert counted(count, nouns) == words
 
 
 def test_stored_json_in_a_template() -> None:

@@ -20,6 +20,7 @@ from memadmin.accounts.purposes import Purpose
 from memadmin.audit.log.ids import ref_of
 from memadmin.audit.log.types import openings
 from memadmin.audit.models import ActorKind, AuditActor, AuditEvent
+from memadmin.counting import counted
 
 KEPT = "purpose"
 """Session key of the purpose: its code, the ticket, and its end in seconds since 1970."""
@@ -42,7 +43,7 @@ class ReadingStopped(Exception):
         minutes = -(-seconds // 60)
         super().__init__(
             f"You have opened {limit} sessions within an hour, the maximum per person. Compliance staff can see "
-            f"this. You can open the next one in {minutes} minute{'' if minutes == 1 else 's'}."
+            f"this. You can open the next one in {counted(minutes, 'minutes')}."
         )
 
 

@@ -40,6 +40,7 @@ from memadmin.accounts.role_requests import services as role_requests
 from memadmin.accounts.role_requests.services import ADMINISTER, AccountRight
 from memadmin.accounts.roles import ROLES
 from memadmin.audit.pages.person_reads import reads_of
+from memadmin.counting import counted
 from memadmin.home.saved_views import has_saved_views
 from memadmin.web.help.rights import rights_of
 from memadmin.web.lists import ListPage
@@ -341,7 +342,7 @@ def sign_out(request: OperatorRequest, person_id: int) -> HttpResponse:
     count = user_actions.end_sessions(shown, UserSession.objects.filter(user=shown), by=request.user)
     if shown.pk == request.user.pk:
         return redirect("accounts:login")
-    messages.success(request, f"Signed out of {count} {'session' if count == 1 else 'sessions'}.")
+    messages.success(request, f"Signed out of {counted(count, 'sessions')}.")
     return redirect("people:person", person_id)
 
 

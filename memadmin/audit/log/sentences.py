@@ -60,11 +60,3 @@ def parts_of(template: str, values: Mapping[str, Collection[Name]]) -> Iterator[
             yield from values.get(piece) or (Name("a record" if piece == "object" else piece.replace("_", " ")),)
         else:
             yield Name(piece)
-
-
-def counted(count: int, name: str) -> str:
-    """`{"items": 1}` as "1 item", `{"memories": 1}` as "1 memory"."""
-    words = name.replace("_", " ")
-    if count == 1:
-        words = f"{words[:-3]}y" if words.endswith("ies") else words.removesuffix("s")
-    return f"{count:,} {words}"

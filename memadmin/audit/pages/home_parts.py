@@ -13,7 +13,8 @@ from memadmin.audit.pages.counting_days import ACTIONS, DENIED, EVENTS, READS, R
 from memadmin.audit.pages.health import BROKEN, SHOWN_FINDINGS, AuditHealth, health, sentence
 from memadmin.audit.transparency.status import latest_verdict
 from memadmin.audit.transparency.verified_tree import STOPPED
-from memadmin.home.charts import Chart, Series, day_labels, long_day_labels, number_of
+from memadmin.counting import counted
+from memadmin.home.charts import Chart, Series, day_labels, long_day_labels
 from memadmin.home.day_counts import DAYS_SHOWN, series_of
 from memadmin.home.parts import Card, HomeParts, Waiting, on_home, time_since
 
@@ -35,7 +36,7 @@ def audit_log(user: User) -> HomeParts:
     chart = Chart(
         "events-per-day",
         "Audit events per day by kind",
-        f"Audit events per day by kind: {number_of(sum(counts.total), 'event')} in {DAYS_SHOWN} days,"
+        f"Audit events per day by kind: {counted(sum(counts.total), 'events')} in {DAYS_SHOWN} days,"
         f" {sum(counts.of(DENIED)):,} of them denied or failed.",
         "Day",
         day_labels(counts.days),
@@ -50,7 +51,7 @@ def audit_log(user: User) -> HomeParts:
     )
     return HomeParts(
         waiting=problems_of(state),
-        changes=[number_of(reads, "read"), number_of(actions, "action"), f"{denied:,} denied or failed"],
+        changes=[counted(reads, "reads"), counted(actions, "actions"), f"{denied:,} denied or failed"],
         charts=[chart],
         cards=[Card("audit/_verification_card.html", {"health": state})],
     )

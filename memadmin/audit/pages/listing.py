@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from memadmin.audit.log import event_names, sentences, types
 from memadmin.audit.log.actors import NOT_SIGNED_IN
 from memadmin.audit.log.label_registry import SUBJECT, Name, Names, short
-from memadmin.audit.log.sentences import Sentence, counted
+from memadmin.audit.log.sentences import Sentence
 from memadmin.audit.models import ActorKind, AuditActor, AuditEvent, AuditLeaf
+from memadmin.counting import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class ListedEvent:
 
     @property
     def counters(self) -> list[str]:
-        return [counted(count, name) for name, count in sorted(self.event.counters.items())]
+        return [counted(count, name.replace("_", " ")) for name, count in sorted(self.event.counters.items())]
 
     @property
     def item_count(self) -> int | None:
@@ -111,7 +112,7 @@ class ListedEvent:
     @property
     def values(self) -> dict[str, Sequence[Name]]:
         values: dict[str, Sequence[Name]] = {
-            name: [Name(counted(count, name))] for name, count in self.event.counters.items()
+            name: [Name(counted(count, name.replace("_", " ")))] for name, count in self.event.counters.items()
         }
         values["actor"] = [Name(self.who.words)]
         if self.subject:
@@ -134,9 +135,13 @@ class ListedEvent:
             notes.append(self.object.text)
         if self.subject and "subject" not in slots and not ("object" in slots and self.object):
             notes.append(f"about {self.subject.text}")
-        notes += [counted(count, name) for name, count in sorted(self.event.counters.items()) if name not in slots]
+        notes += [
+            counted(count, name.replace("_", " "))
+            for name, count in sorted(self.event.counters.items())
+            if name not in slots
+        ]
         if self.shown_count and not self.event.counters:
-            notes.append(counted(self.shown_count, "further_records" if self.object else "records"))
+            notes.append(counted(self.shown_count, "further records" if self.object else "records"))
         return notes
 
     @property

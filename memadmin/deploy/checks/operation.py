@@ -11,6 +11,7 @@ from django.utils.timezone import now
 
 from memadmin.audit.transparency import checkpoints, status
 from memadmin.client.embedding import NONE
+from memadmin.counting import counted
 from memadmin.deploy.checks.finding import CheckFinding, Level
 from memadmin.deploy.steps import fetch
 from memadmin.erasure.data_map.checking import compare
@@ -114,7 +115,7 @@ def retention() -> Iterator[CheckFinding]:
         yield CheckFinding(
             "warning",
             "retention",
-            f"{count} {'connection' if count == 1 else 'connections'} for replication cannot be seen by this role:"
+            f"{counted(count, 'connections')} for replication cannot be seen by this role:"
             " retention runs do not wait for replicas that are behind. GRANT pg_read_all_stats to the worker's role.",
         )
 

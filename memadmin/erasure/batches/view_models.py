@@ -11,11 +11,12 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils.timezone import now
 
+from memadmin.counting import counted
 from memadmin.erasure.batches.outcomes import ERASED, RETRIED, UNFINISHED, LineOutcome, number_of
 from memadmin.erasure.batches.previews import OURS
 from memadmin.erasure.batches.sealed import LineText, unseal
 from memadmin.erasure.models import BatchLine, RequestBatch
-from memadmin.erasure.view_models import ProgressView, Stage, counted, progress_line, read_so_far, scan_of
+from memadmin.erasure.view_models import ProgressView, Stage, progress_line, read_so_far, scan_of
 from memadmin.runs.models import Run
 from memadmin.web.templatetags.memadmin import day_and_minute
 from sessions_app.models import Subject
@@ -87,7 +88,7 @@ class BatchView(ProgressView):
 
     @property
     def title(self) -> str:
-        return f"erasure of {counted(self.accepted, 'subject')}"
+        return f"erasure of {counted(self.accepted, 'subjects')}"
 
     @property
     def state(self) -> str:
@@ -160,7 +161,7 @@ class BatchView(ProgressView):
         read = scan_of(self.batch.run)
         if read is None:
             return ""
-        return f"Scan for {counted(len(read.state['cases']), 'subject')}: {read_so_far(read)}"
+        return f"Scan for {counted(len(read.state['cases']), 'subjects')}: {read_so_far(read)}"
 
     @property
     def to_retry(self) -> int:
@@ -175,7 +176,7 @@ class BatchView(ProgressView):
         is_erased = batch.is_closed or self.is_scanning
         stages = [
             ("Uploaded", day_and_minute(batch.uploaded_at), True),
-            ("Checked", f"{self.found:,} of {counted(self.lines, 'line')}", self.accepted > 0),
+            ("Checked", f"{self.found:,} of {counted(self.lines, 'lines')}", self.accepted > 0),
             ("Preview", self._preview, self.is_preview_fresh or batch.state != State.UPLOADED),
             ("Second person", self.second_person, batch.approved_at is not None),
             ("Cancel window", self.time_to_cancel, batch.is_started),
@@ -265,7 +266,7 @@ class LineView:
         if self.outcome in (LineOutcome.HELD, LineOutcome.FAILED, LineOutcome.WAITING) and run:
             return run.reason
         if self.outcome == LineOutcome.EXCEPTIONS and run:
-            return counted(len(run.exceptions), "exception")
+            return counted(len(run.exceptions), "exceptions")
         return "receipt signed" if request.receipt else ""
 
 

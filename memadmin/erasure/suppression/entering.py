@@ -7,6 +7,7 @@ from datetime import datetime
 
 from django.db.models.functions import Now
 
+from memadmin.counting import counted
 from memadmin.erasure.models import SubjectRequest, SuppressionEntry
 from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.suppression.ledger import (
@@ -85,7 +86,7 @@ def difference(ledger: Ledger, known: set[int], *, besides: SubjectRequest | Non
     if not unknown:
         return ""
     return (
-        f"This database is older than {len(unknown)} {'erasure' if len(unknown) == 1 else 'erasures'} of the"
+        f"This database is older than {counted(len(unknown), 'erasures')} of the"
         " suppression ledger: it was restored from a backup. Run `memadmin replay_suppressions`."
     )
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from django.utils.timezone import now
 
+from memadmin.counting import counted
 from memadmin.retention.models import PolicyVersion
 from memadmin.retention.policies.rules import SCOPE, Action, Rule
 from memadmin.retention.targets.base import target_named
@@ -63,11 +64,10 @@ def until(at: datetime | None) -> str:
     """Time until an instant: "in 23 hours"."""
     minutes = max(round((at - now()).total_seconds() / 60), 1) if at else 1
     if minutes < 120:
-        return f"in {minutes} minute{'' if minutes == 1 else 's'}"
+        return f"in {counted(minutes, 'minutes')}"
     return f"in {minutes // 60} hours"
 
 
 def hours(length: timedelta) -> str:
     """Whole hours: "24 hours"."""
-    count = length // timedelta(hours=1)
-    return f"{count} hour{'' if count == 1 else 's'}"
+    return counted(length // timedelta(hours=1), "hours")

@@ -13,6 +13,7 @@ from django.db.models import Count, Q, Sum
 from django.http import QueryDict
 from django.utils.timezone import now
 
+from memadmin.counting import counted
 from memadmin.retention.models import SweepResult, SweptTable
 from memadmin.retention.sweep.filters import LedgerFilter
 from memadmin.retention.sweep.metrics import recent_runs
@@ -62,7 +63,7 @@ class LedgerRow:
         """What it was about, and why it is not complete."""
         about = self.item.description
         if about == "All policies" and self.policies:
-            about = f"{self.policies} {'policy' if self.policies == 1 else 'policies'}"
+            about = counted(self.policies, "policies")
         skipped = f"{', '.join(self.skipped)} skipped" if self.skipped else ""
         return " · ".join(filter(None, (about, skipped)))
 

@@ -18,7 +18,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from memadmin import __version__
-from memadmin.counting import capped
+from memadmin.counting import capped, noun_for
 from memadmin.web import safe_text
 from memadmin.web.addresses import at_item
 from memadmin.web.help.texts import area_at, term_named
@@ -28,6 +28,7 @@ from memadmin.web.navigation import Section, sections_for
 register = template.Library()
 register.filter("bytes", filesizeformat)
 register.filter(capped)
+register.filter("counted_as", noun_for)
 register.filter(at_item)
 
 RELATIVE_DAYS = 9
@@ -55,14 +56,6 @@ def badge(colour: str, symbol: str, word: Any) -> SafeString:
 def tagx(symbol: str, word: Any) -> SafeString:
     """A description, such as a store or a label: `{% tagx "database" store.name %}`. The text may be untrusted."""
     return format_html('<span class="tagx">{}{}</span>', icon(symbol), visible(word))
-
-
-@register.filter
-def counted_as(count: int, nouns: str) -> str:
-    """The noun for a number, given in the plural: "sessions", and "session" for 1."""
-    if count != 1:
-        return nouns
-    return f"{nouns.removesuffix('ies')}y" if nouns.endswith("ies") else nouns.removesuffix("s")
 
 
 @register.filter

@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from memadmin.accounts import user_actions
+from memadmin.counting import counted
 
 
 class Command(BaseCommand):
@@ -24,4 +25,4 @@ class Command(BaseCommand):
         if person is None:
             raise CommandError(f"There is no user {username}.")
         count = user_actions.reset_second_factor(person, by=None)
-        self.stdout.write(f"{username} had {count} second factor{'' if count == 1 else 's'}; all were removed.")
+        self.stdout.write(f"{username} had {counted(count, 'second factors')}; all were removed.")

@@ -14,6 +14,7 @@ from memadmin.audit.log import erasing
 from memadmin.audit.models import AuditEvent
 from memadmin.audit.pages import access
 from memadmin.audit.pages.views.event import event_page
+from memadmin.counting import counted
 from memadmin.web.pages import operator_page
 from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
@@ -38,7 +39,7 @@ class ErasureForm(forms.Form):
 def erase_details(request: OperatorRequest, event_id: UUID) -> HttpResponse:
     def erase(shown: AuditEvent, reason: str) -> str:
         count = erasing.erase_details(shown, by=request.user, reason=reason)
-        return f"Details of {count} event{'' if count == 1 else 's'} erased."
+        return f"Details of {counted(count, 'events')} erased."
 
     return answer(request, access.event_for(request.user, event_id), erase)
 

@@ -10,6 +10,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
+from memadmin.counting import counted
 from memadmin.retention.policies import as_code
 from memadmin.retention.policies.drafts import Problem, text_of
 
@@ -61,7 +62,7 @@ class Command(BaseCommand):
         if not reason.strip():
             raise CommandError("Changes need a --reason. Nothing was changed.")
         for made in as_code.carry_out(changes, reason=checked_reason(reason), by=person(by) if by else None):
-            rows = f"{made.rows:,} row{'' if made.rows == 1 else 's'} would go now"
+            rows = f"{counted(made.rows, 'rows')} would go now"
             state = f"waits for a second person; {rows}" if made.awaits_approval else "in force"
             self.stdout.write(f"{made.name}: {state}.")
 
