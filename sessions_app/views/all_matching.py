@@ -7,13 +7,12 @@ from uuid import UUID
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpResponse, QueryDict
-from django.shortcuts import redirect, render
-from django.template.defaultfilters import pluralize
+from django.http import HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 
-from memadmin.counting import capped, count_up_to
-from memadmin.web.filters import sentences
+from memadmin.counting import counted
+from memadmin.web.all_matching import AllMatching, AllMatchingForm, back_unchanged, list_query, number_for_button
 from memadmin.web.pages import operator_page
 from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
@@ -27,8 +26,8 @@ from sessions_app.services.subjects import UnknownKey, known_subject
 LABELS = (SessionAction.LABEL, SessionAction.UNLABEL)
 
 
-class AllMatchingForm(forms.Form):
-    """An action on all that match, and the number that the page gave."""
+class AllSessionsForm(AllMatchingForm):
+    """An action on all that match."""
 
     action = forms.ChoiceField(
         choices=SessionAction.choices, error_messages={"required": "Choose an action.", "invalid_choice": "No action."}
@@ -36,7 +35,6 @@ class AllMatchingForm(forms.Form):
     label = forms.CharField(required=False, max_length=50)
     kind = forms.ChoiceField(required=False, choices=SubjectKind.choices)
     key = forms.CharField(required=False, max_length=512)
-    counted = forms.IntegerField(min_value=0)
 
     def clean(self) -> dict[str, object]:
         values = self.cleaned_data
@@ -62,69 +60,49 @@ class AllMatchingForm(forms.Form):
 
 @operator_page("sessions_app.read_content", "sessions_app.attach_session")
 def matching_count(request: OperatorRequest) -> HttpResponse:
-    """Number of sessions that the filters match, for the button that offers all of them."""
     filters = SessionFilter(request.GET)
     if filters.problems or filters.searched:
         return HttpResponse(status=204)
-    return HttpResponse(capped(count_up_to(filters.queryset(), MOST_SESSIONS), MOST_SESSIONS))
+    return number_for_button(filters.queryset(), MOST_SESSIONS)
 
 
 @operator_page("sessions_app.read_content", "sessions_app.attach_session", methods="GET, POST")
 def all_matching(request: OperatorRequest) -> HttpResponse:
-    """States how many sessions match and offers the actions; the form begins a run on the sessions that match
-    at that moment. Asks again with both numbers if they differ.
-    """
-    query = request.POST.get("query", "") if request.method == "POST" else request.GET.urlencode()
-    filters = SessionFilter(QueryDict(query))
-    address = f"{reverse('sessions:list')}?{query or 'view=all'}"
+    """The actions on all sessions that the filters match, of which each has its permission."""
+    query = list_query(request)
+    filters = SessionFilter(query)
+    back = f"{reverse('sessions:list')}?{query.urlencode() or 'view=all'}"
     if filters.problems or filters.searched:
-        messages.warning(request, "Remove the search in messages, and correct the filters first. Nothing was changed.")
-        return redirect(address)
-    ids = matching_ids(filters)
-    if not ids or len(ids) > MOST_SESSIONS:
-        words = f"More than {MOST_SESSIONS:,} sessions match. Add a filter." if ids else "No session matches any more."
-        messages.warning(request, f"{words} Nothing was changed.")
-        return redirect(address)
-    context: dict[str, object] = {
-        "filters": filters,
-        "query": query,
-        "back": address,
-        "count": len(ids),
-        "kinds": SubjectKind.choices,
-        "actions": [
+        return back_unchanged(request, back, "Remove the search in messages, and correct the filters first.")
+    return ALL.answer(
+        request,
+        filters,
+        filters.queryset(),
+        most=MOST_SESSIONS,
+        back=back,
+        actions=[
             (action.value, action.label) for action in SessionAction if request.user.has_perm(permission_of(action))
         ],
-    }
-    if request.method != "POST":
-        return render(request, "sessions/all_matching.html", context)
-    form = AllMatchingForm(request.POST)
-    given = {name: request.POST.get(name, "") for name in ("action", "label", "kind", "key")}
-    if not form.is_valid():
-        context |= given | {"problems": sentences(form)}
-        return render(request, "sessions/all_matching.html", context, status=422)
-    action, counted = SessionAction(form.cleaned_data["action"]), form.cleaned_data["counted"]
+        kinds=SubjectKind.choices,
+    )
+
+
+def begin(request: OperatorRequest, form: AllSessionsForm, ids: list[UUID]) -> HttpResponse:
+    """Begins the run, for an unlocking after a recent sign-in."""
+    action = SessionAction(form.cleaned_data["action"])
     if not request.user.has_perm(permission_of(action)):
         raise PermissionDenied
-    if counted != len(ids):
-        changed = f"{counted:,} matched when you looked, {len(ids):,} match now. Nothing was changed; confirm again."
-        return render(request, "sessions/all_matching.html", context | given | {"problems": [changed]}, status=409)
-    start = begin_unlocking if action == SessionAction.UNLOCK else begin
-    return start(request, form, ids)
+    return (begin_unlocking if action == SessionAction.UNLOCK else begin_run)(request, form, ids)
 
 
-def begin(request: OperatorRequest, form: AllMatchingForm, ids: list[UUID]) -> HttpResponse:
+def begin_run(request: OperatorRequest, form: AllSessionsForm, ids: list[UUID]) -> HttpResponse:
     """Begins the run, and shows it."""
     action = SessionAction(form.cleaned_data["action"])
     run = session_changes.begin(ids, action, by=request.user, label=form.cleaned_data["label"], subject=form.subject)
-    messages.success(
-        request, f"{run}: {action.label.lower()} for {len(ids):,} session{pluralize(len(ids))}, in progress."
-    )
+    messages.success(request, f"{run}: {action.label.lower()} for {counted(len(ids), 'sessions')}, in progress.")
     return redirect(run)
 
 
-begin_unlocking = recently_authenticated(doing="unlock sessions")(begin)
+begin_unlocking = recently_authenticated(doing="unlock sessions")(begin_run)
 
-
-def matching_ids(filters: SessionFilter) -> list[UUID]:
-    """Ids of the matching sessions, at most MOST_SESSIONS + 1. One query."""
-    return list(filters.queryset().values_list("pk", flat=True)[: MOST_SESSIONS + 1])
+ALL = AllMatching("sessions", "sessions/all_matching.html", AllSessionsForm, begin)

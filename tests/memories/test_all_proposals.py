@@ -1,4 +1,4 @@
-"""Decisions about all proposals that match: the number first, again at confirmation, then a run with the checks."""
+"""Decisions about all proposals that match: a run with the checks. `tests/web/test_all_matching.py` has the page."""
 
 from __future__ import annotations
 
@@ -32,22 +32,10 @@ def propose(count: int, kind: str = "fact") -> list[Memory]:
     return [proposed(f"Likes {kind} number {number}.", kind=kind) for number in range(count)]
 
 
-def test_the_number_comes_first_and_nothing_is_decided_yet(desk: Client) -> None:
-    propose(3)
-    propose(2, "preference")
-    page = desk.get(f"{ADDRESS}?kind=fact")
-    assert "3 proposals match" in page.text
-    assert "Apply to 3 proposals" in page.text
-    assert not Run.objects.exists()
-
-
 def test_the_number_is_beside_the_action_before_it_is_chosen(desk: Client) -> None:
-    propose(3)
-    propose(2, "preference")
+    propose(1)
     count = reverse("reviews:matching-count")
     assert f'hx-get="{count}?kind=fact"' in desk.get("/reviews/?as=table&kind=fact").text
-    assert desk.get(f"{count}?kind=fact").text == "3"
-    assert desk.get(f"{count}?kind=gone").status_code == 204
 
 
 def test_all_are_rejected_with_a_reason_in_the_name_of_the_person(desk: Client, reviewer: User) -> None:
@@ -107,7 +95,6 @@ def test_all_are_snoozed(desk: Client) -> None:
     [
         ({"action": "reject"}, "Choose a reason."),
         ({"action": "snooze"}, "Choose a snooze time."),
-        ({}, "Choose an action."),
         ({"action": "approve"}, "No action."),
     ],
 )
@@ -117,14 +104,6 @@ def test_refusals_are_sentences_and_nothing_is_approved_unread(
     propose(1)
     page = desk.post(ADDRESS, {"query": "", "counted": "1"} | given)
     assert (page.status_code, sentence in page.text) == (422, True)
-    assert not Run.objects.exists()
-
-
-def test_another_number_asks_again_with_both(desk: Client) -> None:
-    propose(3)
-    page = desk.post(ADDRESS, {"query": "", "counted": "2", "action": "snooze", "length": "day"})
-    assert page.status_code == 409
-    assert "2 matched when you looked, 3 match now. Nothing was changed; confirm again." in page.text
     assert not Run.objects.exists()
 
 
@@ -140,13 +119,10 @@ def test_claimed_own_and_decided_proposals_stay(desk: Client, reviewer: User) ->
     assert list(Memory.objects.filter(status="rejected")) == [free]
 
 
-def test_samples_of_rules_and_too_many_change_nothing(desk: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    propose(3)
-    given = {"counted": "3", "action": "snooze", "length": "day"}
-    for query in ("show=sampled", "kind=gone"):
-        assert desk.post(ADDRESS, given | {"query": query}).status_code == 302
-    monkeypatch.setattr("memories_app.review.views.all_matching.MOST_PROPOSALS", 2)
-    assert desk.post(ADDRESS, given | {"query": ""}).status_code == 302
+def test_samples_of_rules_are_not_decided_about_again(desk: Client) -> None:
+    propose(1)
+    given = {"query": "show=sampled", "counted": "1", "action": "snooze", "length": "day"}
+    assert desk.post(ADDRESS, given).status_code == 302
     assert not Run.objects.exists()
 
 
