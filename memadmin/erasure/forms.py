@@ -296,7 +296,7 @@ class RequestFilters(FilterForm):
     def spelled_out(self, name: str, value: Any) -> str:
         if name == "number":
             return f"DSR-{value:04}"
-        return str(dict(self.fields[name].choices).get(value, value))  # type: ignore[attr-defined]
+        return super().spelled_out(name, value)
 
 
 def needs(user: User) -> Q:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 from django import forms
 from django.http import QueryDict
@@ -85,9 +84,6 @@ class FinishedRuns(FilterForm):
         if days := active.get("days"):
             runs = runs.filter(ended_at__gte=now() - timedelta(days=days))
         return runs
-
-    def spelled_out(self, name: str, value: Any) -> str:
-        return str(dict(self.fields[name].choices).get(str(value), value))  # type: ignore[attr-defined]
 
 
 class SpeedLimit(forms.Form):

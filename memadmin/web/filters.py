@@ -84,8 +84,10 @@ class FilterForm(forms.Form):
         ]
 
     def spelled_out(self, name: str, value: Any) -> str:
-        """Text of an active filter's chip."""
-        return f"{name} {value}"
+        """Text of an active filter's chip: the label of what was chosen from a list."""
+        field = self.fields[name]
+        choices = dict(field.choices) if isinstance(field, forms.ChoiceField) else {}  # type: ignore[arg-type]  # no choice is a group
+        return str(choices.get(str(value), value))
 
     def hidden_values(self) -> list[tuple[str, str]]:
         """Names and values of the active filters, for a form that changes only order and columns."""

@@ -115,4 +115,4 @@ class MemoryFilter(FilterForm):
             return "shared by all"
         if name == "search":
             return f"words “{value.text}”"
-        return str(dict(self.fields[name].choices)[value]).lower()  # type: ignore[attr-defined]
+        return super().spelled_out(name, value).lower()

@@ -90,9 +90,7 @@ class DataMapFilter(FilterForm):
     def spelled_out(self, name: str, value: Any) -> str:
         if name == "name":
             return f"name contains “{value}”"
-        field = self.fields[name]
-        assert isinstance(field, forms.ChoiceField)
-        return str(dict(field.choices)[value])  # type: ignore[arg-type]  # no choice is a group
+        return super().spelled_out(name, value)
 
 
 HINTS = {

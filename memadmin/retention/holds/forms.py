@@ -171,6 +171,3 @@ class HoldFilters(FilterForm):
             found = {"due": holds.due_for_review, "released": holds.released}.get(state, holds.in_force)()
         in_order: LegalHoldQuerySet = self.ordered(found)
         return in_order
-
-    def spelled_out(self, name: str, value: Any) -> str:
-        return str(dict(self.fields[name].choices).get(value, value))  # type: ignore[attr-defined]
