@@ -8,10 +8,10 @@ class MemoriesConfig(AppConfig):
 
     def ready(self) -> None:
         from memadmin.web.navigation import WAITING
-        from memories_app import panels  # noqa: F401  # registers them
-        from memories_app.review import home_parts  # noqa: F401
+        from memories_app import panels
+        from memories_app.review import home_parts
         from memories_app.review.queue import count_waiting
-        from memories_app.services import redacting  # noqa: F401  # registers it
+        from memories_app.services import redacting
         from memories_app.vector_column import make_when_possible
 
         post_migrate.connect(make_when_possible, sender=self)

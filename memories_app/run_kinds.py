@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from memadmin.runs.engine import Lease
 from memadmin.runs.kinds import RunKind, register
 from memadmin.runs.models import Run
@@ -13,7 +15,7 @@ class QueueChangesKind(RunKind):
     name = queue_changes.RUN_KIND
     title = "Decision about proposals"
     unit = "proposals"
-    counters = {  # noqa: RUF012
+    counters: ClassVar = {
         "changed": "Proposals decided about",
         "unchanged": "Proposals left: decided or claimed by others, your own, or gone",
     }

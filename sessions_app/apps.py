@@ -6,6 +6,6 @@ class SessionsConfig(AppConfig):
     verbose_name = "Sessions"
 
     def ready(self) -> None:
-        from sessions_app.encryption import checks  # noqa: F401  # registers them
-        from sessions_app.stores import checks as checks_of_stores  # noqa: F401
-        from sessions_app.views import home_parts  # noqa: F401
+        from sessions_app.encryption import checks
+        from sessions_app.stores import checks as checks_of_stores
+        from sessions_app.views import home_parts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.contrib.auth.models import User
 from django.urls import reverse
 
@@ -21,7 +23,7 @@ class RedactionKind(RunKind):
     title = "Redaction"
     unit = "sessions"
     counters = COUNTERS
-    sentences = dict(LeftReason.choices)  # noqa: RUF012
+    sentences: ClassVar = dict(LeftReason.choices)
     hints = frozenset(left.value for left in HINTS)
 
     def work(self, lease: Lease) -> None:
@@ -62,7 +64,7 @@ class KeyRotationKind(RunKind):
     name = rotation.RUN_KIND
     title = "Key rotation"
     unit = "sessions"
-    counters = {  # noqa: RUF012
+    counters: ClassVar = {
         "resealed": "Items encrypted with the new key",
         "checked": "Sessions checked",
         ItemKeyState.NEW.value: "Items with the new key",
@@ -71,7 +73,7 @@ class KeyRotationKind(RunKind):
         ItemKeyState.OF_SUBJECT.value: "Items with a subject's key",
         ItemKeyState.UNREADABLE.value: "Items that neither key opens",
     }
-    sentences = {  # noqa: RUF012
+    sentences: ClassVar = {
         rotation.OLD_KEY: "Items are still encrypted with the old key: an agent uses it.",
         rotation.UNREADABLE: "Neither key opens these items. They were not changed.",
         rotation.BUSY: "An agent kept the session locked. Run rotate_key again.",
@@ -97,7 +99,7 @@ class PurgeKind(RunKind):
     title = "Purge"
     unit = "sessions"
     counters = purging.COUNTERS
-    sentences = {  # noqa: RUF012
+    sentences: ClassVar = {
         purging.BUSY: "An agent kept the session locked. Start another purge.",
         purging.HELD: "The session is under a legal hold. Start another purge when the hold is released.",
     }
@@ -120,8 +122,11 @@ class SessionChangesKind(RunKind):
     name = session_changes.RUN_KIND
     title = "Change of sessions"
     unit = "sessions"
-    counters = {"changed": "Sessions changed", "unchanged": "Sessions that were like this already, or are gone"}  # noqa: RUF012
-    sentences = {session_changes.REFUSED: "Kept as it was: a legal hold, or an erased subject."}  # noqa: RUF012
+    counters: ClassVar = {
+        "changed": "Sessions changed",
+        "unchanged": "Sessions that were like this already, or are gone",
+    }
+    sentences: ClassVar = {session_changes.REFUSED: "Kept as it was: a legal hold, or an erased subject."}
     hints = frozenset({session_changes.REFUSED})
     requester_permission = "sessions_app.attach_session"
 

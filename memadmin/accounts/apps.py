@@ -8,7 +8,7 @@ class AccountsConfig(AppConfig):
     label = "accounts"
 
     def ready(self) -> None:
-        from memadmin.accounts import home_parts, reauth_views, signals  # noqa: F401  # they register themselves
+        from memadmin.accounts import home_parts, reauth_views, signals
 
         name_in_our_words()
 

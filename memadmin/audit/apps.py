@@ -17,7 +17,7 @@ class AuditConfig(AppConfig):
         autodiscover_modules("audit_events", "audit_labels")
         from memadmin.audit.log import proofs
         from memadmin.audit.log.row_triggers import declare_row_events
-        from memadmin.audit.pages import home_parts  # noqa: F401  # registers them
+        from memadmin.audit.pages import home_parts
         from memadmin.migrating import refuse_unreleased
         from memadmin.web import health
 

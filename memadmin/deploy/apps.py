@@ -6,4 +6,4 @@ class DeployConfig(AppConfig):
     label = "deploy"
 
     def ready(self) -> None:
-        from memadmin.deploy.system import home_parts  # noqa: F401  # registers it
+        from memadmin.deploy.system import home_parts

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.apps import apps
+from django.db.models import Model
 from psycopg import sql
 
 from memadmin.deploy.steps import fetch
@@ -310,7 +311,7 @@ def our_tables() -> list[str]:
     ]
 
 
-def is_ours(model: type) -> bool:
+def is_ours(model: type[Model]) -> bool:
     """True for our tables. The agents' tables are models, too, and are not ours."""
-    meta = model._meta  # type: ignore[attr-defined]
+    meta = model._meta
     return not meta.proxy and (meta.managed or meta.app_label == "procrastinate")

@@ -32,7 +32,7 @@ def run(steps: Iterable[SqlStep]) -> None:
             cursor.execute(sql.SQL("; ").join(step.statements))
 
 
-def fetch(query: str, parameters: object = None) -> list[tuple[Any, ...]]:
+def fetch(query: str, parameters: Any = None) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
-        cursor.execute(query, parameters)  # type: ignore[arg-type]
+        cursor.execute(query, parameters)
         return list(cursor.fetchall())

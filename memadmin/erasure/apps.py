@@ -6,7 +6,7 @@ class ErasureConfig(AppConfig):
     label = "erasure"
 
     def ready(self) -> None:
-        from memadmin.erasure import erasures_before_holds, home_parts, panels  # noqa: F401  # registers them
+        from memadmin.erasure import erasures_before_holds, home_parts, panels
         from memadmin.erasure.querysets import count_to_approve
         from memadmin.erasure.suppression.entering import reason_not_to_serve
         from memadmin.web.health import also_check

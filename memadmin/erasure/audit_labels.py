@@ -10,14 +10,14 @@ from django.urls import reverse
 
 from memadmin.audit.log.label_registry import Name, guard_values, names
 from memadmin.erasure.audit_events import PROCESSING_RECORD, REQUEST
-from memadmin.erasure.batches import audit_events as batch_events  # noqa: F401  # declares them
+from memadmin.erasure.batches.audit_events import BATCH
 from memadmin.erasure.models import RequestBatch, SubjectRequest
 
 VIEW_MAP = "erasure.view_data_map"
 
 guard_values(REQUEST, "erasure.view_request")
 guard_values(PROCESSING_RECORD, VIEW_MAP)
-guard_values("erasure.requestbatch", "erasure.view_request")
+guard_values(BATCH, "erasure.view_request")
 
 
 @names(REQUEST, noun="request")
@@ -37,7 +37,7 @@ def record_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
     return {ref: Name("record of processing", address) for ref in refs}
 
 
-@names("erasure.requestbatch", noun="batch")
+@names(BATCH, noun="batch")
 def batch_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
     """Number of each batch, with a link for viewers who may see requests. One query."""
     may_open = viewer.has_perm("erasure.view_request")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.contrib.auth.models import User
 
 from memadmin.erasure import closing, work
@@ -38,7 +40,7 @@ class ErasureKind(RunKind):
     name = work.RUN_KIND
     title = "Erasure"
     unit = "rows"
-    sentences = dict(Left.choices)  # noqa: RUF012
+    sentences: ClassVar = dict(Left.choices)
 
     def work(self, lease: Lease) -> None:
         work.work(lease)
@@ -64,8 +66,8 @@ class AccessCopyKind(RunKind):
     name = building.RUN_KIND
     title = "Copy for a person"
     unit = "items"
-    counters = {"sessions": "Sessions"}  # noqa: RUF012
-    sentences = dict(NotIncluded.choices)  # noqa: RUF012
+    counters: ClassVar = {"sessions": "Sessions"}
+    sentences: ClassVar = dict(NotIncluded.choices)
 
     def work(self, lease: Lease) -> None:
         building.work(lease)

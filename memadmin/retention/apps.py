@@ -7,11 +7,11 @@ class RetentionConfig(AppConfig):
     label = "retention"
 
     def ready(self) -> None:
-        from memadmin.retention.holds import guard, panels  # noqa: F401  # registers them
+        from memadmin.retention.holds import guard, panels
         from memadmin.retention.models.querysets import count_changes_to_decide, count_to_decide
-        from memadmin.retention.policies import panels as policy_panels  # noqa: F401
-        from memadmin.retention.sweep import home_parts  # noqa: F401
-        from memadmin.retention.targets import audit_details, items, memories, sessions  # noqa: F401
+        from memadmin.retention.policies import panels as policy_panels
+        from memadmin.retention.sweep import home_parts
+        from memadmin.retention.targets import audit_details, items, memories, sessions
         from memadmin.web.navigation import WAITING
 
         # Upper apps add targets of their own.

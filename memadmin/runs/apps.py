@@ -7,6 +7,6 @@ class RunsConfig(AppConfig):
     label = "runs"
 
     def ready(self) -> None:
-        from memadmin.runs import home_parts  # noqa: F401  # registers them
+        from memadmin.runs import home_parts
 
         autodiscover_modules("run_kinds")

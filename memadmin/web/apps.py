@@ -7,6 +7,6 @@ class WebConfig(AppConfig):
     label = "web"
 
     def ready(self) -> None:
-        from memadmin.web import checks  # noqa: F401  # registers them
+        from memadmin.web import checks
 
         autodiscover_modules("palette_options")

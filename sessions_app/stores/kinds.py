@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from django import forms
 from django.conf import settings
@@ -122,8 +122,7 @@ def kind_of(store: SessionStore) -> StoreKind:
 
 
 def missing_backend(store: SessionStore) -> Backend:
-    backend: Any = Missing(store)
-    return backend  # type: ignore[no-any-return]
+    return cast(Backend, Missing(store))
 
 
 def backend_for(store: SessionStore) -> Backend:

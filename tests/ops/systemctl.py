@@ -60,8 +60,15 @@ class Systemctl:
         if "serve" in command:
             command += ["--port", self.web_port]
         with (self.root / f"{name}.log").open("ab") as log:
-            output = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
-            process = subprocess.Popen(command, cwd="/", env=environment, start_new_session=True, **output)  # type: ignore[call-overload]
+            process = subprocess.Popen(
+                command,
+                cwd="/",
+                env=environment,
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
         (self.root / f"{name}.pid").write_text(str(process.pid))
 
     def settings(self, *lines: str) -> dict[str, str]:

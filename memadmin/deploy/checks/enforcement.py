@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from django.apps import apps
 from django.db import connection
-from django.db.models import Model
 
 from memadmin.audit.log.triggers import Calling
 from memadmin.deploy.checks.finding import APPLY, CheckFinding
@@ -109,10 +109,8 @@ def tombstones() -> Iterator[CheckFinding]:
         yield CheckFinding("error", "tombstones", hint)
 
 
-def _fault_of(trigger: Calling, model: type[Model]) -> Iterator[CheckFinding]:
-    table = model._meta.db_table
-    # The type knows instances of models, and means the class.
-    name = trigger.get_pgid(model)  # type: ignore[arg-type]
+def _fault_of(trigger: Calling, model: Any) -> Iterator[CheckFinding]:
+    table, name = model._meta.db_table, trigger.get_pgid(model)
     installed = fetch(TRIGGER, [connection.ops.quote_name(table), name])
     what = WITHOUT.get(trigger.name or "", "changes to it are not recorded")
     is_guard = trigger.name == "guard"

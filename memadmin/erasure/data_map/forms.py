@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 
@@ -113,4 +113,4 @@ class ProcessingRecordForm(forms.ModelForm):  # type: ignore[type-arg]  # has no
         model = ProcessingRecord
         fields = tuple(HINTS)
         help_texts = HINTS
-        widgets = {name: forms.Textarea({"class": "form-control", "rows": 2}) for name in HINTS}  # noqa: RUF012
+        widgets: ClassVar = {name: forms.Textarea({"class": "form-control", "rows": 2}) for name in HINTS}
