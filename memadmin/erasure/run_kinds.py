@@ -1,4 +1,4 @@
-"""Kinds of runs that erase a person's data, or copy it for the person."""
+"""Kinds of runs that erase people's data, or copy it for a person, and those of batches."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from memadmin.erasure import closing, work
 from memadmin.erasure.access_copy import building
 from memadmin.erasure.access_copy.deleting import delete_copy
 from memadmin.erasure.access_copy.exclusions import NotIncluded
-from memadmin.erasure.batches import run_kinds as batch_kinds  # noqa: F401  # registers them
+from memadmin.erasure.batches import previews
+from memadmin.erasure.batches import services as batches
+from memadmin.erasure.batches import work as batch_work
 from memadmin.erasure.exceptions import Left
-from memadmin.erasure.models import AccessCopy, RequestNote, SubjectRequest
+from memadmin.erasure.models import AccessCopy, RequestBatch, RequestNote, SubjectRequest
 from memadmin.erasure.suppression import replay
 from memadmin.erasure.suppression.entering import may_be_entered
 from memadmin.runs.engine import Lease
@@ -35,12 +37,31 @@ class ReplayKind(RunKind):
         return False
 
 
+class RequestRunKind(RunKind):
+    """A kind whose runs work for one request or batch, and are described by it."""
+
+    def owner(self, run: Run) -> SubjectRequest | RequestBatch | None:
+        """The request or batch; None if another run took the place of this one."""
+        raise NotImplementedError
+
+    def describe(self, run: Run) -> str:
+        owner = self.owner(run)
+        return f"{'Batch' if isinstance(owner, RequestBatch) else 'Request'} {owner}" if owner else ""
+
+    def url(self, run: Run, viewer: User) -> str:
+        owner = self.owner(run) if viewer.has_perm("erasure.view_request") else None
+        return owner.get_absolute_url() if owner else ""
+
+
 @register
-class ErasureKind(RunKind):
+class ErasureKind(RequestRunKind):
     name = work.RUN_KIND
     title = "Erasure"
     unit = "rows"
     sentences: ClassVar = dict(Left.choices)
+
+    def owner(self, run: Run) -> SubjectRequest:
+        return SubjectRequest.objects.get(run=run)
 
     def work(self, lease: Lease) -> None:
         work.work(lease)
@@ -48,40 +69,64 @@ class ErasureKind(RunKind):
     def before_end(self, run: Run) -> None:
         closing.close(run)
 
-    def describe(self, run: Run) -> str:
-        return f"Request {SubjectRequest.objects.get(run=run)}"
-
-    def url(self, run: Run, viewer: User) -> str:
-        may_open = viewer.has_perm("erasure.view_request")
-        return SubjectRequest.objects.get(run=run).get_absolute_url() if may_open else ""
-
     def may_cancel(self, run: Run) -> bool:
         """Until something was erased: an erasure that has begun, or is in the ledger, is finished."""
-        request = SubjectRequest.objects.get(run=run)
+        request = self.owner(run)
         return not request.is_started and not may_be_entered(request)
 
 
 @register
-class AccessCopyKind(RunKind):
+class AccessCopyKind(RequestRunKind):
     name = building.RUN_KIND
     title = "Copy for a person"
     unit = "items"
     counters: ClassVar = {"sessions": "Sessions"}
     sentences: ClassVar = dict(NotIncluded.choices)
 
+    def copy(self, run: Run) -> AccessCopy:
+        return AccessCopy.objects.select_related("request").get(run=run)
+
+    def owner(self, run: Run) -> SubjectRequest:
+        return self.copy(run).request
+
     def work(self, lease: Lease) -> None:
         building.work(lease)
 
     def before_end(self, run: Run) -> None:
-        copy = AccessCopy.objects.select_related("request").get(run=run)
         if run.state == Run.State.CANCELLED:
-            delete_copy(copy, reason="cancelled")
+            delete_copy(self.copy(run), reason="cancelled")
         elif run.state == Run.State.FAILED:
-            copy.request.note(RequestNote.Code.STOPPED)
+            self.copy(run).request.note(RequestNote.Code.STOPPED)
 
-    def describe(self, run: Run) -> str:
-        return f"Request {AccessCopy.objects.select_related('request').get(run=run).request}"
 
-    def url(self, run: Run, viewer: User) -> str:
-        copy = AccessCopy.objects.select_related("request").get(run=run)
-        return copy.request.get_absolute_url() if viewer.has_perm("erasure.view_request") else ""
+@register
+class BatchPreviewKind(RequestRunKind):
+    name = batches.PREVIEW_KIND
+    title = "Preview of a batch"
+    unit = "subjects"
+
+    def owner(self, run: Run) -> RequestBatch | None:
+        return RequestBatch.objects.filter(preview_run=run).first()
+
+    def work(self, lease: Lease) -> None:
+        previews.work(lease)
+
+
+@register
+class BatchKind(RequestRunKind):
+    name = batches.RUN_KIND
+    title = "Erasure of a batch"
+    unit = "subjects"
+
+    def owner(self, run: Run) -> RequestBatch:
+        return RequestBatch.objects.get(run=run)
+
+    def work(self, lease: Lease) -> None:
+        batch_work.work(lease)
+
+    def before_end(self, run: Run) -> None:
+        batch_work.close(run)
+
+    def may_cancel(self, run: Run) -> bool:
+        """Until a case was opened."""
+        return not self.owner(run).is_started
