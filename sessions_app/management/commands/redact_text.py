@@ -11,11 +11,11 @@ from getpass import getpass
 from typing import Any
 from uuid import UUID
 
-from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.template.defaultfilters import pluralize
 
+from memadmin.accounts.commands import acting_person
 from memadmin.accounts.same_person import is_same_person
 from memadmin.runs import engine
 from sessions_app.audit_events import RedactReason
@@ -91,7 +91,7 @@ class Command(BaseCommand):
                 f"{places:,} places are more than one person may redact: give --requested-by and --approved-by."
                 " Nothing was changed."
             )
-        by, second = (person(options[name]) for name in ("requested_by", "approved_by"))
+        by, second = (acting_person(options[name], services.REDACT) for name in ("requested_by", "approved_by"))
         if is_same_person(by, second):
             raise CommandError(str(services.ApprovedByRequester()))
         typed = services.confirmation(places)
@@ -165,17 +165,6 @@ def requested(record: SessionRecord | None, about: Subject | None, request: serv
         return services.redact_in_session(record, request)
     assert about
     return services.redact_about(about, request)
-
-
-def person(name: str) -> User:
-    """The acting person. Raises CommandError if there is none of this name, or they may not."""
-    # Without the password hash, which the worker may not read.
-    user = User.objects.defer("password").filter(username=name, is_active=True).first()
-    if user is None:
-        raise CommandError(f"There is no active user {name}.")
-    if not user.has_perm(services.REDACT):
-        raise CommandError(f"{name} has no role that allows this. Nothing was changed.")
-    return user
 
 
 def in_words(places: int, items: int) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
+from memadmin.accounts.commands import acting_person
 from sessions_app.models import SubjectKind
 from sessions_app.services.erasing_subjects import reopen_key
 from sessions_app.services.subjects import SubjectError
@@ -28,19 +28,8 @@ class Command(BaseCommand):
 
     def handle(self, *, key: str, kind: str, by: str | None, **options: Any) -> None:
         try:
-            subject = reopen_key(SubjectKind(kind), key, by=person(by))
+            subject = reopen_key(SubjectKind(kind), key, by=acting_person(by, REOPEN))
         except SubjectError as problem:
             raise CommandError(str(problem)) from problem
         # Without the ID: output may be logged.
         self.stdout.write(f"A new start is possible: {subject}, epoch {subject.epoch}.")
-
-
-def person(name: str | None) -> User:
-    user = User.objects.filter(username=name or "", is_active=True).first()
-    if user is None:
-        raise CommandError(
-            f"There is no active user {name}. Give one with --by." if name else "Give a person with --by."
-        )
-    if not user.has_perm(REOPEN):
-        raise CommandError(f"{name} has no role that allows this. Nothing was changed.")
-    return user

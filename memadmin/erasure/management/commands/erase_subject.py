@@ -12,6 +12,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
+from memadmin.accounts.commands import acting_person
 from memadmin.erasure import closing, services
 from memadmin.erasure.exceptions import Left, OutOfReach
 from memadmin.erasure.models import ErasureStep, SubjectRequest
@@ -53,8 +54,8 @@ class Command(BaseCommand):
             counted = preview_erasure(scope_of(subject))
             write_report(self.stdout, preview_report(str(subject.pk), counted), as_json=as_json)
             return
-        requested_by = person(given["requested_by"], "erasure.handle_request", "--requested-by")
-        approved_by = person(given["approved_by"], "erasure.approve_request", "--approved-by")
+        requested_by = acting_person(given["requested_by"], "erasure.handle_request", "--requested-by")
+        approved_by = acting_person(given["approved_by"], "erasure.approve_request", "--approved-by")
         if not given["reason"]:
             raise CommandError("An erasure needs a --reason. Nothing was changed.")
         try:
@@ -141,13 +142,3 @@ def approved(subject: Any, key: str, ground: str, requested_by: User, approved_b
     if request.state == State.AWAITING:
         request = services.approve_request(request, by=approved_by, typed=key, window=timedelta(0))
     return request
-
-
-def person(name: str | None, permission: str, option: str) -> User:
-    """The acting person. Raises CommandError if there is none of this name, or they may not."""
-    user = User.objects.filter(username=name or "", is_active=True).first()
-    if user is None:
-        raise CommandError(f"There is no active user {name}." if name else f"Give a person with {option}.")
-    if not user.has_perm(permission):
-        raise CommandError(f"{name} has no role that allows this. Nothing was changed.")
-    return user

@@ -7,11 +7,11 @@ from argparse import ArgumentParser
 from datetime import date
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.timezone import now
 
+from memadmin.accounts.commands import acting_person
 from memadmin.retention.holds import services
 from memadmin.retention.holds.extensions import deletions_of
 from memadmin.retention.holds.forms import LABEL, REVIEW_AFTER, SESSION, target_of
@@ -71,8 +71,8 @@ class Command(BaseCommand):
         chosen = [(covers, value) for covers, value in scopes.items() if value]
         if len(chosen) != 1 or not given["reason"]:
             raise CommandError("Give one of --subject, --session and --label, and a --reason. Nothing was changed.")
-        by = person(given["by"], PLACE)
-        owner = person(given["owner"], PLACE) if given["owner"] else by
+        by = acting_person(given["by"], PLACE)
+        owner = acting_person(given["owner"], PLACE, "--owner") if given["owner"] else by
         review_on = given["review_on"] or now().date() + REVIEW_AFTER
         hold = services.place_hold(
             target_of(*chosen[0]), reason=given["reason"], owner=owner, review_on=review_on, by=by
@@ -82,24 +82,12 @@ class Command(BaseCommand):
     def release_requested(self, given: dict[str, Any]) -> list[LegalHold]:
         if not given["reason"]:
             raise CommandError("A release needs a --reason. Nothing was changed.")
-        by = person(given["by"], PLACE)
+        by = acting_person(given["by"], PLACE)
         return [services.request_release(numbered(given["number"]), reason=given["reason"], by=by)]
 
     def released(self, given: dict[str, Any]) -> list[LegalHold]:
-        by = person(given["by"], services.RELEASE)
+        by = acting_person(given["by"], services.RELEASE)
         return [services.release_hold(numbered(given["number"]), by=by)]
-
-
-def person(name: str | None, permission: str) -> User:
-    """The acting person. Raises CommandError if there is none of this name, or they may not."""
-    user = User.objects.filter(username=name or "", is_active=True).first()
-    if user is None:
-        raise CommandError(
-            f"There is no active user {name}. Give one with --by." if name else "Give a person with --by."
-        )
-    if not user.has_perm(permission):
-        raise CommandError(f"{name} has no role that allows this. Nothing was changed.")
-    return user
 
 
 def numbered(number: int | None) -> LegalHold:

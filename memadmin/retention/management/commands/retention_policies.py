@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
+from memadmin.accounts.commands import acting_person
 from memadmin.counting import counted
 from memadmin.retention.policies import as_code
 from memadmin.retention.policies.drafts import Problem, text_of
@@ -61,7 +61,9 @@ class Command(BaseCommand):
             return
         if not reason.strip():
             raise CommandError("Changes need a --reason. Nothing was changed.")
-        for made in as_code.carry_out(changes, reason=checked_reason(reason), by=person(by) if by else None):
+        for made in as_code.carry_out(
+            changes, reason=checked_reason(reason), by=acting_person(by, CHANGE) if by else None
+        ):
             rows = f"{counted(made.rows, 'rows')} would go now"
             state = f"waits for a second person; {rows}" if made.awaits_approval else "in force"
             self.stdout.write(f"{made.name}: {state}.")
@@ -99,13 +101,3 @@ def checked_reason(reason: str) -> str:
         return text_of("reason", reason)
     except Problem as problem:
         raise CommandError(f"{problem} Nothing was changed.") from problem
-
-
-def person(name: str) -> User:
-    """The person who proposes. Raises CommandError if there is none of this name, or they may not."""
-    user = User.objects.filter(username=name, is_active=True).first()
-    if user is None:
-        raise CommandError(f"There is no active user {name}. Nothing was changed.")
-    if not user.has_perm(CHANGE):
-        raise CommandError(f"{name} has no role that allows this. Nothing was changed.")
-    return user
