@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from datetime import datetime
 from uuid import UUID
 
-from django.contrib import messages
+from django import forms
 from django.http import HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.utils.timezone import now
 
 from memadmin.accounts import notices
@@ -18,6 +18,7 @@ from memadmin.accounts.grants.forms import ReviewForm
 from memadmin.accounts.models import ContentGrant
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
+from memadmin.web.performing import Performer
 from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 
@@ -55,55 +56,37 @@ def grant_page(
     shown: ContentGrant,
     *,
     problem: str = "",
-    form: ReviewForm | None = None,
     status: int = 200,
+    sent: Mapping[str, forms.Form] | None = None,
 ) -> HttpResponse:
     context = {
         "grant": shown,
         "steps": grants.steps_for(shown, request.user),
-        "form": form or ReviewForm(),
+        "form": ReviewForm(),
         "problem": problem,
     }
-    return render(request, "accounts/grant.html", context, status=status)
+    return render(request, "accounts/grant.html", context | dict(sent or {}), status=status)
+
+
+perform = Performer(access.grant_for, grant_page, (grants.GrantError,), forbidden=(grants.NotAllowed,))
 
 
 @operator_page(grants.DECIDE, methods="POST")
 @recently_authenticated(doing="approve a grant")
 def approve(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
-    return step(request, grant_id, grants.approve_grant, "The grant is active.")
+    return perform(request, grant_id, grants.approve_grant, "The grant is active.")
 
 
 @operator_page(grants.DECIDE, methods="POST")
 def refuse(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
-    return step(request, grant_id, grants.refuse_grant, "The request was rejected.")
+    return perform(request, grant_id, grants.refuse_grant, "The request was rejected.")
 
 
 @operator_page(methods="POST")
 def end(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
-    return step(request, grant_id, grants.end_grant, "The grant has ended.")
+    return perform(request, grant_id, grants.end_grant, "The grant has ended.")
 
 
 @operator_page(grants.DECIDE, methods="POST")
 def review(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
-    form = ReviewForm(request.POST)
-    if not form.is_valid():
-        return grant_page(request, access.grant_for(request.user, grant_id), form=form, status=422)
-    note = form.cleaned_data["note"]
-
-    def reviewed(shown: ContentGrant, *, by: object) -> ContentGrant:
-        return grants.review_grant(shown, by=request.user, note=note)
-
-    return step(request, grant_id, reviewed, "Reviewed.")
-
-
-def step(request: OperatorRequest, grant_id: UUID, take: Callable[..., ContentGrant], done: str) -> HttpResponse:
-    """Performs one action and shows the grant, or the reason why the action is not possible."""
-    shown = access.grant_for(request.user, grant_id)
-    try:
-        shown = take(shown, by=request.user)
-    except grants.GrantAlreadyDecided as conflict:
-        return grant_page(request, conflict.grant, problem=str(conflict), status=409)
-    except grants.NotAllowed as refused:
-        return grant_page(request, shown, problem=str(refused), status=403)
-    messages.success(request, done)
-    return redirect(shown)
+    return perform(request, grant_id, grants.review_grant, "Reviewed.", form=ReviewForm(request.POST))

@@ -14,12 +14,13 @@ from memadmin.erasure.access_copy.keys import CopyKeyUnreadable
 from memadmin.erasure.forms import NoteForm
 from memadmin.erasure.services import RequestError
 from memadmin.erasure.views.cases import HANDLE, VIEW, case_page
-from memadmin.erasure.views.performing import Performer
+from memadmin.erasure.views.performing import REFUSED
 from memadmin.web.pages import operator_page
+from memadmin.web.performing import Performer
 from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 
-perform = Performer(access_case_for, case_page)
+perform = Performer(access_case_for, case_page, REFUSED)
 
 
 @operator_page(HANDLE, VIEW, methods="POST")

@@ -15,8 +15,9 @@ from memadmin.erasure.batches.view_models import LineView
 from memadmin.erasure.batches.views import APPROVE, HANDLE, VIEW, batch_page
 from memadmin.erasure.forms import ApprovalForm, NoteForm
 from memadmin.erasure.services import NotSecondApprover, OwnRequest, RequestError
-from memadmin.erasure.views.performing import Performer, pause_run, resume_run
+from memadmin.erasure.views.performing import REFUSED, pause_run, resume_run
 from memadmin.web.pages import operator_page
+from memadmin.web.performing import Performer
 from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 
@@ -25,6 +26,7 @@ CONTROL = "runs.control_run"
 perform = Performer(
     access.batch_for,
     batch_page,
+    REFUSED,
     forbidden=(NotSecondApprover, OwnRequest),
     fields={services.WrongConfirmation: "typed"},
 )

@@ -11,8 +11,9 @@ from memadmin.erasure import access, services
 from memadmin.erasure.forms import ApprovalForm, ExtendForm, IdentityForm, NoteForm, RefuseForm
 from memadmin.erasure.holder_view_models import StepView
 from memadmin.erasure.views.cases import APPROVE, HANDLE, VIEW, case_page
-from memadmin.erasure.views.performing import Performer, pause_run, resume_run
+from memadmin.erasure.views.performing import REFUSED, pause_run, resume_run
 from memadmin.web.pages import operator_page
+from memadmin.web.performing import Performer
 from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 
@@ -21,6 +22,7 @@ CONTROL = "runs.control_run"
 perform = Performer(
     access.case_for,
     case_page,
+    REFUSED,
     forbidden=(services.NotSecondApprover, services.OwnRequest),
     fields={services.WrongKey: "typed", services.NotLater: "until"},
 )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -19,6 +20,7 @@ from memadmin.retention.models import LegalHold
 from memadmin.web.addresses import uuid_in
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
+from memadmin.web.performing import Performer
 from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app.models import Subject
@@ -90,7 +92,12 @@ def hold(request: OperatorRequest, hold_id: UUID) -> HttpResponse:
 
 
 def hold_page(
-    request: OperatorRequest, shown: LegalHold, *, problem: str = "", status: int = 200, **forms: Any
+    request: OperatorRequest,
+    shown: LegalHold,
+    *,
+    problem: str = "",
+    status: int = 200,
+    sent: Mapping[str, forms.Form] | None = None,
 ) -> HttpResponse:
     may_place = request.user.has_perm(PLACE) and not shown.is_released
     context: dict[str, Any] = {
@@ -106,54 +113,32 @@ def hold_page(
         context["review_form"] = HoldReviewForm(by=request.user, initial=current)
         if not shown.awaits_release:
             context["release_form"] = ReleaseForm()
-    return render(request, "retention/hold.html", context | forms, status=status)
+    # It takes the place of the empty one, if the state still has that.
+    context |= {name: form for name, form in (sent or {}).items() if name in context}
+    return render(request, "retention/hold.html", context, status=status)
+
+
+perform = Performer(access.hold_for, hold_page, (services.HoldError,), forbidden=(services.NotSecondPerson,))
 
 
 @operator_page(PLACE, methods="POST")
 def change(request: OperatorRequest, hold_id: UUID) -> HttpResponse:
     form = HoldReviewForm(request.POST, by=request.user)
-    if not form.is_valid():
-        return hold_page(request, access.hold_for(request.user, hold_id), status=422, review_form=form)
-    values = form.cleaned_data
-
-    def changed(shown: LegalHold, *, by: Any) -> LegalHold:
-        return services.change_hold(shown, owner=values["owner"], review_on=values["review_on"], by=by)
-
-    return step(request, hold_id, changed, "Owner and review date were saved.")
+    return perform(request, hold_id, services.change_hold, "Owner and review date were saved.", review_form=form)
 
 
 @operator_page(PLACE, methods="POST")
 def request_release(request: OperatorRequest, hold_id: UUID) -> HttpResponse:
-    form = ReleaseForm(request.POST)
-    if not form.is_valid():
-        return hold_page(request, access.hold_for(request.user, hold_id), status=422, release_form=form)
-    reason = form.cleaned_data["reason"]
-
-    def requested(shown: LegalHold, *, by: Any) -> LegalHold:
-        return services.request_release(shown, reason=reason, by=by)
-
-    return step(request, hold_id, requested, "The release was requested. Another person has to approve it.")
+    done = "The release was requested. Another person has to approve it."
+    return perform(request, hold_id, services.request_release, done, release_form=ReleaseForm(request.POST))
 
 
 @operator_page(RELEASE, methods="POST")
 @recently_authenticated(doing="release a legal hold")
 def release(request: OperatorRequest, hold_id: UUID) -> HttpResponse:
-    return step(request, hold_id, services.release_hold, "The hold was released.")
+    return perform(request, hold_id, services.release_hold, "The hold was released.")
 
 
 @operator_page(PLACE, methods="POST")
 def keep(request: OperatorRequest, hold_id: UUID) -> HttpResponse:
-    return step(request, hold_id, services.keep_hold, "The hold stays in force.")
-
-
-def step(request: OperatorRequest, hold_id: UUID, take: Callable[..., LegalHold], done: str) -> HttpResponse:
-    """Performs one action and shows the hold, or the reason why the action is not possible."""
-    shown = access.hold_for(request.user, hold_id)
-    try:
-        take(shown, by=request.user)
-    except services.HoldAlreadyDecided as conflict:
-        return hold_page(request, access.hold_for(request.user, hold_id), problem=str(conflict), status=409)
-    except services.NotSecondPerson as refused:
-        return hold_page(request, shown, problem=str(refused), status=403)
-    messages.success(request, done)
-    return redirect(shown)
+    return perform(request, hold_id, services.keep_hold, "The hold stays in force.")
