@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -29,28 +30,29 @@ OF_UNRELEASED = ("audit", "0006_note_rows")
 """A migration that only databases of unreleased versions have."""
 
 
-def wait_for_turn(connection: BaseDatabaseWrapper, lock: int) -> Iterator[bool]:
-    """Takes an advisory lock of the session, which lasts until it is given back or the connection ends.
+def take_turn(
+    connection: BaseDatabaseWrapper, lock: int, *, before_waiting: Callable[[], object] = lambda: None
+) -> None:
+    """Takes an advisory lock, which lasts until it is given back or the connection ends; waits for another session.
 
-    Yields false each time that another session has it, at once and then all half second, and true in the end.
+    `before_waiting` is called once if the lock is not free.
     """
     # Polling: a waiting statement would block the index that the other one builds concurrently, for ever.
     with connection.cursor() as cursor:
-        while True:
+        for attempt in count():
             cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock])
-            has_turn = bool(cursor.fetchone()[0])
-            yield has_turn
-            if has_turn:
+            if cursor.fetchone()[0]:
                 return
+            if attempt == 0:
+                before_waiting()
             time.sleep(0.5)
 
 
 @contextmanager
 def alone(connection: BaseDatabaseWrapper, say: Callable[[str], object]) -> Iterator[None]:
-    """Within the block no other process migrates this database. `say` is told if another one has to end first."""
-    for number, has_turn in enumerate(wait_for_turn(connection, LOCK)):
-        if number == 0 and not has_turn:
-            say("Another process migrates this database. This one waits for its end.")
+    """A block in which no other process migrates this database. Calls `say` with a sentence if it has to wait."""
+    sentence = "Another process migrates this database. This one waits for its end."
+    take_turn(connection, LOCK, before_waiting=lambda: say(sentence))
     try:
         yield
     finally:

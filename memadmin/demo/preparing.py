@@ -53,8 +53,7 @@ class NameTaken(Exception):
 
 def wait_for_turn() -> None:
     """Waits while another demo prepares the same database and folder; the turn lasts until the connection is closed."""
-    for _ in migrating.wait_for_turn(connection, LOCK):
-        """Until it is there."""
+    migrating.take_turn(connection, LOCK)
 
 
 def prepare(password: str) -> list[str]:
