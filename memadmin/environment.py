@@ -173,7 +173,7 @@ def https_address(name: str) -> str:
 
 
 def yes_with(name: str, other: str) -> bool:
-    """The yes or no of a setting that requires `other`. Raises ImproperlyConfigured if it is on and `other` is off."""
+    """A yes-or-no setting that requires `other`. Raises ImproperlyConfigured if it is on and `other` is off."""
     if yes_or_no(name) and not yes_or_no(other):
         raise ImproperlyConfigured(f"{name} is on, so {other} must be on, too.")
     return yes_or_no(name)

@@ -62,7 +62,7 @@ _rests_until = 0.0
 
 
 class ReplicaFailed(Exception):
-    """A statement failed because it ran on the replica. No database error, which stores would explain as their own."""
+    """A statement failed because it ran on the replica. No database error: stores explain those as their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def from_replica(view: View) -> View:
     """A view that reads from the replica, if that has replayed everything; below `@operator_page`.
 
     If the replica fails, the view runs once more, on the primary: it may do nothing but read, and record what it shows.
-    Two queries more, of which one is on the replica; none without one.
+    Two queries more, of which one is on the replica; none without a replica.
     """
 
     @wraps(view)
@@ -149,7 +149,7 @@ def from_replica(view: View) -> View:
 
 @contextmanager
 def reads_from_replica() -> Iterator[None]:
-    """Reads within the block come from the replica, which `has_caught_up` has said. Raises ReplicaFailed."""
+    """A block whose reads come from the replica, after `has_caught_up` returned true. Raises ReplicaFailed."""
     token = _reading_thread.set(get_ident())
     try:
         with connections[REPLICA].execute_wrapper(_explain_failures):
@@ -193,7 +193,7 @@ FROM pg_control_system(), pg_control_checkpoint() AS c, pg_control_recovery() AS
 
 
 def position_now() -> LogPosition:
-    """The position before which everything is that is committed now. Raises an Error while the database is away."""
+    """Position in the log behind everything that is committed now. Raises an Error while the database is away."""
     with connection.cursor() as cursor:
         cursor.execute(POSITION)
         return LogPosition(*cursor.fetchone())

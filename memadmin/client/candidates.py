@@ -212,10 +212,10 @@ def read(rows: Iterable[Sequence[Any]]) -> list[Candidate]:
 
 
 def with_likeness(found: Sequence[Candidate], query: str, embedder: Embedder) -> list[Candidate]:
-    """The candidates with their likeness to the query, in meaning and word by word, if the embedder has vectors of
-    words; else as they are, with the cosines of the database or the index.
+    """The candidates with their likeness to the query, in meaning and in words. They are unchanged, with the cosines of
+    the database or the index, if the embedder has no vectors of words.
 
-    Takes about two milliseconds for ten candidates. Their rarity is that among all, so they are compared together.
+    Takes about two milliseconds for ten candidates. Needs all of them: a word that few candidates have weighs more.
     """
     compared = compare(embedder, query, [each.statement for each in found])
     if compared is None:

@@ -54,7 +54,7 @@ FROM whose
 """
 
 SUBJECT_ID = "nullif(current_setting('memadmin.subject', true), '')::uuid"
-"""The subject of BEGIN_RUN, in a later statement of its transaction; null without one."""
+"""SQL for the id of the subject that BEGIN_RUN has set, in later statements of its transaction; null without one."""
 
 
 class ConsoleUnavailable(Exception):
@@ -149,7 +149,7 @@ class Console:
                     await connection.execute("BEGIN")
                     await connection.execute(BEGIN_RUN, {"kind": whose.kind, "key": whose.key, "agent": agent[:200]})
                     answer = await work(connection)
-                    # By a statement: psycopg cannot go on after a pipeline whose end itself is refused.
+                    # As a statement, because psycopg cannot continue after a pipeline whose end is refused.
                     await connection.execute("COMMIT")
             except psycopg.Error:
                 if not connection.broken:

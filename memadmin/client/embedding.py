@@ -55,7 +55,9 @@ class Embedder(Protocol):
 
 
 class Likeness(NamedTuple):
-    """Of a text to a query: the cosine of both in `meaning`, -1 to 1, and word by word in `words`, 0 to 1."""
+    """Likeness of a text to a query: `meaning` is the cosine of their vectors, -1 to 1; `words` is the share of the
+    query's words that the text has, 0 to 1, to which similar words count in part.
+    """
 
     meaning: float
     words: float
@@ -104,11 +106,11 @@ class WordLlamaEmbedder:
         return [[float(number) if number == number else 0.0 for number in vector] for vector in made]
 
     def compare(self, query: str, texts: Sequence[str]) -> list[Likeness]:
-        """Likeness of each text to the query. Word by word: for each word of the query that of the closest word of the
-        text, averaged with the weight of the word. Linear in the number of texts.
+        """Likeness of each text to the query. For `words` each word of the query counts as much as the closest word of
+        the text is like it; the result is their weighted mean. Linear in the number of texts.
 
-        Rare words weigh more: rare in general, or among these texts. A word with a digit names one thing, so it is like
-        no other word.
+        Words weigh more if they are rare, in general or among these texts. A word with a digit names one thing, so no
+        other word is like it.
         """
         import numpy
 

@@ -45,7 +45,7 @@ LIST_SHARED = _list("subject_id IS NULL")
 
 @dataclass(frozen=True, slots=True)
 class ApprovedMemory:
-    """A memory as agents may know it. It is true, so that a look-up without a result can be told from it."""
+    """An approved memory, as agents may read it. True in a condition, where ProposalRefused is false."""
 
     id: UUID
     version: int
@@ -66,7 +66,7 @@ class ApprovedMemory:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPage:
-    """Memories, those approved last first. `cursor` is for the next page, empty on the last one."""
+    """Memories, the latest approval first. `cursor` leads to the next page; it is empty on the last one."""
 
     memories: Sequence[ApprovedMemory] = field(default_factory=tuple)
     cursor: str = ""
@@ -74,8 +74,8 @@ class MemoryPage:
 
 
 def parameters(*, kinds: Iterable[str], limit: int, cursor: str, agent: str) -> dict[str, Any]:
-    """The parameters of LIST_OWN and LIST_SHARED: one memory more than a page has. Raises ValueError for a cursor that
-    no page had.
+    """Parameters of LIST_OWN and LIST_SHARED, which find one memory more than a page has, if there is one. Raises
+    ValueError for an invalid cursor.
     """
     decided, _, after = cursor.partition("|")
     return {
@@ -93,7 +93,7 @@ def page_size(limit: int) -> int:
 
 
 def page(found: Sequence[ApprovedMemory], limit: int) -> MemoryPage:
-    """What `parameters` asked for as a page."""
+    """The page for memories that were found with `parameters`."""
     some = tuple(found[: page_size(limit)])
     if len(found) == len(some):
         return MemoryPage(some)

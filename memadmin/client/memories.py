@@ -165,7 +165,7 @@ class MemoryClient:
         )
 
     async def warm(self) -> None:
-        """Loads the embedder in a thread, so that the first recall does not: about half a second and 80 MB for the
+        """Loads the embedder in a thread, for which the first recall would wait: about half a second and 80 MB for the
         offline one, nothing for a hosted one. Never raises: an embedder that fails is tried again at the next recall.
         """
         if self._embedder is None:
@@ -246,10 +246,11 @@ class MemoryClient:
         cursor: str = "",
         agent: str = "",
     ) -> MemoryPage:
-        """The memories about a subject that this agent may use, those approved last first; recorded as a recall.
+        """A page of the memories about a subject that this agent may use, the latest approval first; recorded as a
+        recall.
 
-        About the run's subject if none is given; the shared ones instead if `is_shared` is true. All kinds, unless some
-        are named. `cursor` is that of the page before; ValueError if it is not. `limit` is at most 200.
+        The subject is that of the run if none is given; with `is_shared`, the shared memories instead. `kinds` are all
+        if none is named. `cursor` is that of the previous page; raises ValueError for another. `limit` is at most 200.
         """
         if not is_shared and self._whose(subject)[0] is None:
             return MemoryPage(refused=ProposalRefused(RefusalReason.NO_SUBJECT))
@@ -389,7 +390,7 @@ class MemoryClient:
     async def _read_approved(
         self, statement: str, given: Mapping[str, Any], subject: Named, agent: str, *, most: int
     ) -> Sequence[ApprovedMemory] | ProposalRefused:
-        """What a statement of `listing` finds; the first `most` are recorded, as a recall without a query."""
+        """Memories found by a statement of `listing`. Records the first `most` of them, as a recall without a query."""
         whose, run = self._whose(subject)
 
         async def look_up(connection: Connection) -> Sequence[ApprovedMemory]:
@@ -416,7 +417,7 @@ class MemoryClient:
         return candidates.read(await asked.fetchall())
 
     async def _with_likeness(self, found: Sequence[Candidate], query: str) -> Sequence[Candidate]:
-        """The candidates, compared in a thread; as they are if that fails."""
+        """The candidates with their likeness to the query, computed in a thread; unchanged if that fails."""
         assert self._embedder is not None
         compare = partial(candidates.with_likeness, found, query, self._embedder)
         try:
@@ -427,7 +428,7 @@ class MemoryClient:
             return found
 
     async def _database_has_vectors(self, connection: Connection) -> bool:
-        """Asked until it is so, which it stays; not in every run, because each answer is a round trip."""
+        """Whether the database has pgvector. While it has not, asks only now and then: each answer is a round trip."""
         if not self._has_vectors and time.monotonic() >= self._without_vectors_until:
             row: Any = await (await connection.execute(candidates.HAS_VECTORS)).fetchone()
             self._has_vectors = row[0]

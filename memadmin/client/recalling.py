@@ -24,8 +24,8 @@ from memadmin.client.candidates import Candidate
 
 EXACT_WORDS_COUNT = 0.5
 SIMILAR_WORDS_COUNT = 0.75
-"""Weight of a memory with every word of the query, beside 1 for one with the same meaning: where only exact words
-count, and where similar ones do.
+"""Weight of the words in a memory's score, beside 1 for the meaning: if only exact words count, and if similar words
+count in part.
 """
 
 DEFAULT_BUDGET = 400

@@ -63,7 +63,7 @@ class _LoopThread:
 def _blocking(
     method: Callable[Concatenate[MemoryClient, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[SyncMemoryClient, P], T]:
-    """The same method of SyncMemoryClient."""
+    """The blocking variant of a method, for SyncMemoryClient."""
 
     @wraps(method)
     def call(client: SyncMemoryClient, /, *values: P.args, **options: P.kwargs) -> T:
@@ -80,10 +80,10 @@ def _blocking(
 
 
 class SyncMemoryClient:
-    """MemoryClient, whose methods return when their result is there; parameters as for MemoryClient.
+    """MemoryClient with blocking methods, which have the same parameters.
 
-    One object serves all threads of a program. Called within a running event loop it works, and keeps that loop
-    waiting: there MemoryClient is better. A process that was forked gets connections of its own.
+    One object serves all threads of a program. In a running event loop its methods block the loop: use MemoryClient
+    there. A forked process gets connections of its own.
     """
 
     def __init__(self, console: Console | str, **options: Any) -> None:

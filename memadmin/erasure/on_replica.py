@@ -1,4 +1,4 @@
-"""An erasure is complete only when the replica has replayed it: until then somebody could read the text there."""
+"""Wait for the replica at the end of an erasure: until the replica has replayed it, the text can be read there."""
 
 from __future__ import annotations
 
@@ -21,32 +21,30 @@ when."""
 PATIENCE = timedelta(hours=1)
 """Time after which an erasure ends with an exception: a replica that is away must not hold up the answer for ever."""
 
-ASK_AGAIN = timedelta(seconds=5)
-"""Of a replica that only has to catch up. One that is away takes each question the time to connect, so that the cases
-of a batch would keep the workers busy.
-"""
+RETRY_BEHIND = timedelta(seconds=5)
+"""Time until a replica that is behind is asked again."""
 
-
-ASK_AGAIN_LATER = timedelta(minutes=1)
+RETRY_AWAY = timedelta(minutes=1)
+"""The same for one that does not respond or replay: the cases of a batch would keep workers busy with connecting."""
 
 
 def wait_for_replica(lease: Lease, request: SubjectRequest) -> None:
     """Returns when the replica has replayed everything that was committed before the first call after a scan.
 
-    Raises Wait until then, for PATIENCE; after that the replica becomes an exception of the case. Nothing without a
-    replica.
+    Raises Wait until then, for PATIENCE; after that the replica becomes an exception of the case. Without a replica it
+    returns at once.
     """
     if not replica.is_configured():
         return
     noted, at_present = lease.run.cursor.get(KEY, {}), replica.position_now()
     is_noted = noted.get("scans") == len(request.scans)
-    # After a change of the primary positions of the one before mean nothing.
+    # Positions in the log of an earlier primary mean nothing.
     if not is_noted or noted["position"]["timeline"] != at_present.timeline:
         began = noted["at"] if is_noted else utc(now())
         noted = {"scans": len(request.scans), "at": began, "position": asdict(at_present)}
         with lease.chunk() as run:
             run.cursor = {**run.cursor, KEY: noted}
-    retry_after = ASK_AGAIN_LATER
+    retry_after = RETRY_AWAY
     try:
         state = replica.state_at(replica.LogPosition(**noted["position"]))
     except Error:
@@ -57,7 +55,7 @@ def wait_for_replica(lease: Lease, request: SubjectRequest) -> None:
         if state.is_paused or not state.is_usable:
             sentence = "Erased. The replica does not replay changes at present: it still shows what was erased."
         else:
-            sentence, retry_after = "Erased. The replica has not replayed it yet.", ASK_AGAIN
+            sentence, retry_after = "Erased. The replica has not replayed it yet.", RETRY_BEHIND
     if now() - datetime.fromisoformat(noted["at"]) < PATIENCE:
         raise Wait(sentence, retry_after=retry_after)
     note_exception(lease, request)

@@ -1,4 +1,4 @@
-"""Cases whose scans one run does: each goes on by itself as far as it comes, then one search is for all that wait."""
+"""Runs that carry out many cases and scan for all of them at once: those of batches, and of repeated erasures."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 
 def is_pooled(connection: BaseDatabaseWrapper) -> bool:
-    """Whether something stands between this connection and the server. One query.
+    """Whether a pooler is between this connection and the server. One query.
 
-    The number of the server process that a pooler tells its client at the start is one of its own invention.
+    Poolers invent the number of the server process that they report to a client when it connects.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")

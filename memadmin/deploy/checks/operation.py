@@ -85,7 +85,7 @@ def worker() -> Iterator[CheckFinding]:
 
 
 def pooler() -> Iterator[CheckFinding]:
-    """A pooler in front of the database, which takes what a connection remembers between two transactions."""
+    """Problems with a pooler in front of the database, behind which each transaction may get another session."""
     if not is_pooled(connection):
         return
     if not connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):

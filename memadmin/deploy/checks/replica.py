@@ -27,15 +27,15 @@ def is_standby() -> bool:
 
 
 def primary() -> Iterator[CheckFinding]:
-    """Whether the database takes changes: a standby answers reads, and fails at each page's audit event."""
+    """An error if the database is a standby, on which every page fails because its audit event cannot be stored."""
     if is_standby():
         hint = "DATABASE_URL names a standby, which takes no changes. Set it to the primary."
         yield CheckFinding("error", "primary", hint)
 
 
 def replica() -> Iterator[CheckFinding]:
-    """The replica, if there is one: it responds, is of this primary, replays, and holds nothing up."""
-    # Beside a standby as the primary this could only mislead.
+    """Problems of the replica, if one is configured: no response, another cluster, no replay, or a risk for others."""
+    # With a standby as the primary, findings about the replica would mislead.
     if not reading.is_configured() or is_standby():
         return
     try:

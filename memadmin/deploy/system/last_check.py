@@ -26,7 +26,7 @@ STATEMENT_SECONDS = 15
 """The longest that one query of a check may take."""
 STALE_AFTER = timedelta(minutes=5)
 OF_SAVEPOINTS = ("SAVEPOINT", "RELEASE", "ROLLBACK")
-"""The last of them is for a transaction that takes no other statement any more."""
+"""Statements without a time limit: setting one would fail before the ROLLBACK of a failed transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,8 @@ def run_checks() -> bool:
 
 
 def in_time(execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]) -> Any:
-    """An execute wrapper: limits the time of each statement, within a transaction. A setting of the connection would
-    outlive the request behind a transaction pooler, for somebody else.
+    """An execute wrapper: limits the time of each statement, within a transaction. Behind a transaction pooler a
+    setting of the connection would outlive the request, and limit other programs.
     """
     if str(sql).startswith(OF_SAVEPOINTS):
         return execute(sql, params, many, context)

@@ -1,4 +1,4 @@
-"""For whom a scan searches: the people of one or of many cases, each with the ids and texts that lead to them."""
+"""People for whom a scan searches, of one or of many cases, each with the ids and texts that lead to them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ScannedPerson:
 
 
 class People:
-    """Answers whose a subject, an id or a text is. The answers are cases: two people can be known by one number."""
+    """Looks up the cases to which a subject, an id or a text belongs: several, as two people can have one number."""
 
     def __init__(self, people: Iterable[ScannedPerson]) -> None:
         self._people = {person.case: person for person in people}
@@ -42,11 +42,11 @@ class People:
         return iter(self._people.values())
 
     def named_in(self, text: str) -> Cases:
-        """Those of whom a text is in this one."""
+        """Cases whose person is named in this text."""
         return NOBODY.union(*(self._texts[each] for each in self.finder.finds(text)))
 
     def searched_in(self, store: str) -> Cases:
-        """Those who did not leave out this store."""
+        """Cases that did not leave out this store."""
         return frozenset(each.case for each in self if store not in each.left_out)
 
 

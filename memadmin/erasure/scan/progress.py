@@ -14,7 +14,7 @@ from typing import Any
 from memadmin.runs.engine import Lease
 
 SAVE_SECONDS = 2.0
-"""At most so long since the last position that was stored."""
+"""Longest time between two positions that are stored."""
 
 KEY = "scan"
 """Key of the run's cursor."""
@@ -65,7 +65,7 @@ class Progress:
         return self.state["at"]
 
     def found(self, cases: Iterable[int], place: str, *, code: str = "", count: int = 1) -> None:
-        """Counts rows found at a place since the last position, for each of the cases whose they are.
+        """Counts rows found at a place since the last position, for each of these cases.
 
         Without a code another round can erase them.
         """
@@ -102,14 +102,14 @@ class Progress:
         self._found.clear()
 
     def found_by_case(self) -> dict[int, list[dict[str, Any]]]:
-        """Place, code and number of rows found there, by the case whose they are."""
+        """Place, code and number of rows found there, by case."""
         found: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for (case, place, code), count in self._counts.items():
             found[case].append({"place": place, "code": code, "found": count})
         return found
 
     def cases_at(self, place: str) -> set[int]:
-        """Those of whom something was found at a place."""
+        """Cases for which something was found at a place."""
         return {case for case, where, _ in self._counts if where == place}
 
     def note_hidden(self, place: str) -> None:

@@ -145,7 +145,7 @@ def without_digests(
 
 @cache
 def digests() -> frozenset[tuple[str, str]]:
-    """Tables and columns of ours that the data map classifies as no personal data, but digests or secrets at most."""
+    """Tables of memadmin and their columns without personal data, by the data map: digests and secrets at most."""
     ours = (place for place in places() if place.location is Location.MEMADMIN and not place.is_personal)
     return frozenset((place.name, column) for place in ours for column in place.columns)
 

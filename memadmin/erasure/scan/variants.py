@@ -67,7 +67,7 @@ class Finder:
 
     @cached_property
     def _which(self) -> BytesAhoCorasick:
-        """Says which parts are there, where any is: slower."""
+        """Automaton that finds which parts are in a text; slower than those that find whether any is."""
         return BytesAhoCorasick(self._parts)
 
     def may_find(self, text: bytes) -> bool:

@@ -56,7 +56,7 @@ def set_back(steps: QuerySet[ErasureStep], place: str, problem: StoreUnavailable
 
 
 def stop_waiting(lease: Lease, request: SubjectRequest) -> None:
-    """Steps that were set back are finished again, until it finds that the store is still away."""
+    """Finishes the steps that were set back; the next count or search sets them back if the store is still away."""
     steps = ErasureStep.objects.filter(request=request, state=State.WAITING, ended_at__isnull=False)
     if steps.exists():
         with lease.chunk():
