@@ -116,11 +116,6 @@ def out_of_reach_row(code: OutOfReach, *, place: str = "", count: int = 0, until
     return {"code": code.value, "place": place, "count": count, "until": until}
 
 
-def out_of_reach_rows(request: SubjectRequest, code: OutOfReach) -> list[dict[str, Any]]:
-    """The rows of one code in the preview of a case."""
-    return [row for row in request.preview.get("out_of_reach", []) if row["code"] == code]
-
-
 def replace_out_of_reach(request: SubjectRequest, code: OutOfReach, rows: list[dict[str, Any]]) -> None:
     """Replaces the rows of one code in the preview of a case, which the caller saves."""
     others = [row for row in request.preview.get("out_of_reach", []) if row["code"] != code]

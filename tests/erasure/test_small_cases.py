@@ -15,7 +15,8 @@ from django.utils.timezone import now
 from memadmin.erasure import preview, work
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.erasure.scope import scope_of
-from memadmin.erasure.steps import STEPS, RowStep, steps_with_rows
+from memadmin.erasure.steps import STEPS, steps_with_rows
+from memadmin.erasure.steps.base import RowStep
 from memadmin.runs import engine
 from memadmin.runs.models import Run
 from memories_app.models import Evidence, Recall, Signal

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 
-from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models.functions import Now
 
@@ -22,7 +21,7 @@ CopyState = AccessCopy.State
 
 
 @transaction.atomic
-def delete_copy(copy: AccessCopy, *, reason: str, by: User | None = None) -> bool:
+def delete_copy(copy: AccessCopy, *, reason: str) -> bool:
     """Deletes the file and its key; true if there was something to delete. An open case can build another copy.
 
     `reason` is a code of `audit_events.COPY_DELETED`. Raises OSError, with the copy kept.
@@ -32,8 +31,8 @@ def delete_copy(copy: AccessCopy, *, reason: str, by: User | None = None) -> boo
     if copy.state == CopyState.DELETED:
         return False
     files.delete_all(copy)
-    audit.record(audit_events.COPY_DELETED, by=by, target=request, subject=request.subject_id, reason_code=reason)
-    request.note(Code.COPY_DELETED, by=by)
+    audit.record(audit_events.COPY_DELETED, target=request, subject=request.subject_id, reason_code=reason)
+    request.note(Code.COPY_DELETED)
     AccessCopy.objects.filter(pk=copy.pk).update(
         state=CopyState.DELETED, key=b"", file_name="", token_digest="", token_until=None, deleted_at=Now()
     )

@@ -2,98 +2,44 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from django.db.models import TextChoices
 
 
-class Eraser(StrEnum):
+class Eraser(TextChoices):
     """What removes the data of a place. The value is the name in classification.toml."""
 
     # Steps of an erasure request.
-    SESSIONS = "sessions"
-    SUBJECT_KEYS = "subject_keys"
-    MEMORIES = "memories"
-    SHARED_MEMORIES = "shared_memories"
-    VERSIONS = "versions"
-    REVIEWS = "reviews"
-    DISTILLATIONS = "distillations"
-    EVIDENCE = "evidence"
-    SIGNALS = "signals"
-    RECALLS = "recalls"
-    SEARCHES = "searches"
-    REDACTIONS = "redactions"
-    FINDINGS = "findings"
-    ADMIN_LOG = "admin_log"
-    AUDIT_DETAILS = "audit_details"
-    GRANTS = "grants"
-    ACCESS_COPIES = "access_copies"
-    IDENTITY = "identity"
+    SESSIONS = "sessions", "erasure of sessions"
+    SUBJECT_KEYS = "subject_keys", "destruction of the subject's key"
+    MEMORIES = "memories", "erasure of memories"
+    SHARED_MEMORIES = "shared_memories", "erasure from shared memories"
+    VERSIONS = "versions", "erasure of versions of memories"
+    REVIEWS = "reviews", "erasure of decisions"
+    DISTILLATIONS = "distillations", "erasure of records of learning"
+    EVIDENCE = "evidence", "erasure of evidence"
+    SIGNALS = "signals", "erasure of signals"
+    RECALLS = "recalls", "erasure of recalls"
+    SEARCHES = "searches", "erasure of searches"
+    REDACTIONS = "redactions", "erasure of redactions"
+    FINDINGS = "findings", "erasure of findings"
+    ADMIN_LOG = "admin_log", "erasure of the admin log"
+    AUDIT_DETAILS = "audit_details", "erasure of audit details"
+    GRANTS = "grants", "erasure of grants' texts"
+    ACCESS_COPIES = "access_copies", "erasure of access copies"
+    IDENTITY = "identity", "erasure of the identity (last step)"
 
     # Everything else.
-    CLOSING = "closing"
-    REDACTION = "redaction"
-    ACCOUNT = "account"
-    NAME_IN_LOG = "name_in_log"
-    EXPIRY = "expiry"
-    RETENTION = "retention"
-    PURGE_OF_JOBS = "purge_of_jobs"
-    BY_HAND = "by_hand"
-    OUT_OF_REACH = "out_of_reach"
-    NOTHING_YET = "nothing_yet"
-
-    @property
-    def label(self) -> str:
-        return LABELS[self]
+    CLOSING = "closing", "end of the request"
+    REDACTION = "redaction", "redaction"
+    ACCOUNT = "account", "account deletion"
+    NAME_IN_LOG = "name_in_log", "erasure of a name in the log"
+    EXPIRY = "expiry", "expiry"
+    RETENTION = "retention", "retention"
+    PURGE_OF_JOBS = "purge_of_jobs", "purge of jobs"
+    BY_HAND = "by_hand", "a person, by hand"
+    OUT_OF_REACH = "out_of_reach", "out of reach"
+    NOTHING_YET = "nothing_yet", "nothing yet"
 
 
-STEPS = (
-    Eraser.SESSIONS,
-    Eraser.SUBJECT_KEYS,
-    Eraser.FINDINGS,
-    Eraser.SHARED_MEMORIES,
-    Eraser.RECALLS,
-    Eraser.REVIEWS,
-    Eraser.VERSIONS,
-    Eraser.EVIDENCE,
-    Eraser.SIGNALS,
-    Eraser.DISTILLATIONS,
-    Eraser.MEMORIES,
-    Eraser.ACCESS_COPIES,
-    Eraser.SEARCHES,
-    Eraser.REDACTIONS,
-    Eraser.GRANTS,
-    Eraser.ADMIN_LOG,
-    Eraser.IDENTITY,
-    Eraser.AUDIT_DETAILS,
-)
+STEPS = tuple(Eraser)[: tuple(Eraser).index(Eraser.CLOSING)]
 """Erasers that are steps of an erasure request."""
-
-LABELS = {
-    Eraser.SESSIONS: "erasure of sessions",
-    Eraser.SUBJECT_KEYS: "destruction of the subject's key",
-    Eraser.MEMORIES: "erasure of memories",
-    Eraser.SHARED_MEMORIES: "erasure from shared memories",
-    Eraser.VERSIONS: "erasure of versions of memories",
-    Eraser.REVIEWS: "erasure of decisions",
-    Eraser.DISTILLATIONS: "erasure of records of learning",
-    Eraser.EVIDENCE: "erasure of evidence",
-    Eraser.SIGNALS: "erasure of signals",
-    Eraser.RECALLS: "erasure of recalls",
-    Eraser.SEARCHES: "erasure of searches",
-    Eraser.REDACTIONS: "erasure of redactions",
-    Eraser.FINDINGS: "erasure of findings",
-    Eraser.ADMIN_LOG: "erasure of the admin log",
-    Eraser.AUDIT_DETAILS: "erasure of audit details",
-    Eraser.GRANTS: "erasure of grants' texts",
-    Eraser.ACCESS_COPIES: "erasure of access copies",
-    Eraser.IDENTITY: "erasure of the identity (last step)",
-    Eraser.CLOSING: "end of the request",
-    Eraser.REDACTION: "redaction",
-    Eraser.ACCOUNT: "account deletion",
-    Eraser.NAME_IN_LOG: "erasure of a name in the log",
-    Eraser.EXPIRY: "expiry",
-    Eraser.RETENTION: "retention",
-    Eraser.PURGE_OF_JOBS: "purge of jobs",
-    Eraser.BY_HAND: "a person, by hand",
-    Eraser.OUT_OF_REACH: "out of reach",
-    Eraser.NOTHING_YET: "nothing yet",
-}

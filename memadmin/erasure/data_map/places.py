@@ -1,4 +1,4 @@
-"""The classification of every place with data, read from classification.toml. Pure: no Django, no query."""
+"""The classification of every place with data, read from classification.toml. No query."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import hashlib
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
+
+from django.db.models import TextChoices
 
 from memadmin.erasure.data_map.erasers import Eraser
 
@@ -39,28 +41,16 @@ class Persons(StrEnum):
     STAFF = "staff"
 
 
-class Location(StrEnum):
-    AGENTS = "agents"
-    MEMADMIN = "memadmin"
-    JOBS = "jobs"
-    OUTSIDE = "outside"
-
-    @property
-    def label(self) -> str:
-        return LOCATIONS[self]
+class Location(TextChoices):
+    AGENTS = "agents", "Stores of the agents"
+    MEMADMIN = "memadmin", "Database of memadmin"
+    JOBS = "jobs", "Arguments of jobs"
+    OUTSIDE = "outside", "Files, caches and other services"
 
     @property
     def unit(self) -> str:
         """What one of its columns is called."""
         return {Location.JOBS: "argument", Location.OUTSIDE: "part"}.get(self, "column")
-
-
-LOCATIONS = {
-    Location.AGENTS: "Stores of the agents",
-    Location.MEMADMIN: "Database of memadmin",
-    Location.JOBS: "Arguments of jobs",
-    Location.OUTSIDE: "Files, caches and other services",
-}
 
 
 class ClassificationError(Exception):
@@ -173,14 +163,14 @@ def problem_of(place: Place) -> str:
     return ""
 
 
-Member = TypeVar("Member", bound=StrEnum)
+Member = TypeVar("Member", bound=Enum)
 
 
 def members(enum: type[Member], names: Iterable[str], where: str) -> tuple[Member, ...]:
     try:
         return tuple(enum(name) for name in names)
     except ValueError as problem:
-        raise ClassificationError(f"{where}: {problem}; known are {', '.join(enum)}.") from problem
+        raise ClassificationError(f"{where}: {problem}; known are {', '.join(map(str, enum))}.") from problem
 
 
 @dataclass(frozen=True, slots=True)

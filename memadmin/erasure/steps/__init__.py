@@ -1,14 +1,13 @@
-"""Steps of an erasure, in an order in which each comes after those that it needs."""
+"""Steps of an erasure, each after those that it needs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Sequence
 
 from django.db.models import Exists
 
 from memadmin.erasure.scope import SubjectScope
-from memadmin.erasure.steps.base import Counted, Done, RowStep, Step
+from memadmin.erasure.steps.base import RowStep, Step
 from memadmin.erasure.steps.beside import AdminLog, AuditDetails, Findings, Grants, Identity, Redactions, Searches
 from memadmin.erasure.steps.copies import AccessCopies
 from memadmin.erasure.steps.keys import Keys
@@ -25,31 +24,22 @@ from memadmin.erasure.steps.memories import (
 from memadmin.erasure.steps.sessions import Sessions
 from sessions_app.models import Subject
 
-__all__ = ["STEPS", "Counted", "Done", "RowStep", "Step", "in_order", "step_named", "steps_with_rows"]
+
+class WrongOrder(Exception):
+    """A step does not come after the steps that it needs."""
 
 
-class WrongGraph(Exception):
-    """The steps need one another in a circle, or need a step that does not exist."""
+def checked(steps: Sequence[Step]) -> Sequence[Step]:
+    """The steps as given. Raises WrongOrder if one needs a step that does not come before it."""
+    before: set[str] = set()
+    for step in steps:
+        if missing := set(step.after) - before:
+            raise WrongOrder(f"The step {step.name} must come after {', '.join(sorted(missing))}.")
+        before.add(step.name)
+    return steps
 
 
-def in_order(steps: Iterable[Step]) -> list[Step]:
-    """The steps, each after those that it needs, and otherwise as given. Raises WrongGraph."""
-    by_name = {step.name: step for step in steps}
-    unknown = {name for step in by_name.values() for name in step.after} - set(by_name)
-    if unknown:
-        raise WrongGraph(f"There is no step {', '.join(sorted(unknown))}.")
-    try:
-        TopologicalSorter({name: step.after for name, step in by_name.items()}).prepare()
-    except CycleError as problem:
-        raise WrongGraph(f"These steps need one another: {', '.join(problem.args[1])}.") from problem
-    ordered: dict[str, Step] = {}
-    while len(ordered) < len(by_name):
-        free = next(step for step in by_name.values() if step.name not in ordered and set(step.after) <= set(ordered))
-        ordered[free.name] = free
-    return list(ordered.values())
-
-
-STEPS = in_order(
+STEPS = checked(
     [
         Sessions(),
         Keys(),
@@ -67,8 +57,8 @@ STEPS = in_order(
         Redactions(),
         Grants(),
         AdminLog(),
-        AuditDetails(),
         Identity(),
+        AuditDetails(),
     ]
 )
 

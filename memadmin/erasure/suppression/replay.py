@@ -6,7 +6,7 @@ scans, a day later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -46,7 +46,7 @@ class Replayed:
     """Requests whose erasure waits for something, with the reason: the database is not served before they are done."""
 
 
-def replay(*, watch: Callable[[Run], object] = lambda run: None) -> Replayed:
+def replay() -> Replayed:
     """Erases again whoever was erased after this database was saved. Safe to repeat. Raises LedgerError."""
     ledger, done = own_ledger(), Replayed()
     if ledger is None:
@@ -58,7 +58,7 @@ def replay(*, watch: Callable[[Run], object] = lambda run: None) -> Replayed:
     found = list(found_again(entries))
     run, cases = open_cases(found)
     if run is not None:
-        run = engine.carry_out(run, watch=watch)
+        run = engine.carry_out(run)
     for entry, _, doubts in found:
         done.entries += 1
         done.unfinished += doubts

@@ -242,7 +242,6 @@ FAVOURITE = (
     r"\s+(?!(?:thing|part|one|way|word|number|to|right)s?\b)[a-z][\w-]*(?:\s+[\w-]+){0,2}?)"
 )
 
-PRONOUNS = r"(?:s?he|they|xe|ze)(?:/\w{2,6}){1,2}"
 MAJOR = r"[\w-]+(?:\s+[\w-]+){0,3}?"
 
 RULES = (
