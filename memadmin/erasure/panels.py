@@ -17,41 +17,35 @@ IN_TAB = 50
 
 
 @beside_subject
-def requests_of_subject(user: User, subject: Subject) -> Panel | None:
+def requests_beside_subject(user: User, subject: Subject) -> Panel | None:
     """The newest requests about a subject, and a link to open one. One query."""
-    if not user.has_perm(VIEW):
-        return None
-    cases = SubjectRequest.objects.filter(subject=subject).select_related("run").order_by("-number")[: SHOWN + 1]
-    views = [CaseView(case, user, Counts()) for case in cases]
-    return Panel(
-        "erasure/_of_subject.html",
-        {
-            "subject": subject,
-            "views": views[:SHOWN],
-            "has_more": len(views) > SHOWN,
-            # An erased subject has no ID left: there is nothing more to ask for.
-            "may_open": user.has_perm(HANDLE) and bool(subject.label),
-        },
-    )
+    return requests_about(subject, user, SHOWN, "erasure/_of_subject.html") if user.has_perm(VIEW) else None
 
 
 @subject_tabs
 def requests_tab(user: User, subject: Subject) -> SubjectTab | None:
     """The tab with the subject's requests. No query before it is opened."""
-    return SubjectTab("requests", "Requests", lambda: all_requests(user, subject)) if user.has_perm(VIEW) else None
+    if not user.has_perm(VIEW):
+        return None
+    return SubjectTab(
+        "requests", "Requests", lambda: requests_about(subject, user, IN_TAB, "erasure/_subject_tab.html")
+    )
 
 
-def all_requests(user: User, subject: Subject) -> Panel:
+def requests_about(subject: Subject, user: User, most: int, template: str) -> Panel:
     """The newest requests about a subject. One query."""
-    cases = SubjectRequest.objects.filter(subject=subject).select_related("run").order_by("-number")[: IN_TAB + 1]
+    cases = SubjectRequest.objects.filter(subject=subject).select_related("run").order_by("-number")[: most + 1]
     views = [CaseView(case, user, Counts()) for case in cases]
-    shown = {
-        "subject": subject,
-        "views": views[:IN_TAB],
-        "has_more": len(views) > IN_TAB,
-        "may_open": user.has_perm(HANDLE) and bool(subject.label),
-    }
-    return Panel("erasure/_subject_tab.html", shown)
+    return Panel(
+        template,
+        {
+            "subject": subject,
+            "views": views[:most],
+            "has_more": len(views) > most,
+            # An erased subject has no ID left: there is nothing more to ask for.
+            "may_open": user.has_perm(HANDLE) and bool(subject.label),
+        },
+    )
 
 
 @subject_moments
