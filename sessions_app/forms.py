@@ -9,6 +9,7 @@ from django import forms
 from django.contrib.auth.models import User
 from django.http import QueryDict
 
+from memadmin.web.reasons import reason_field
 from sessions_app.audit_events import RedactReason, RevealReason
 from sessions_app.encryption import keyring
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectKind
@@ -185,14 +186,7 @@ class RegisterForm(forms.Form):
 class RevealForm(forms.Form):
     """Reason for revealing masked values."""
 
-    reason = forms.ChoiceField(
-        choices=[("", "Choose a reason"), *RevealReason.choices],
-        widget=forms.Select({"class": "form-select"}),
-        error_messages={
-            "required": "Choose a reason. It is recorded with the reveal.",
-            "invalid_choice": "This reason does not exist. Choose one from the list.",
-        },
-    )
+    reason = reason_field(RevealReason, required="Choose a reason. It is recorded with the reveal.")
 
 
 class RedactForm(forms.Form):
@@ -208,14 +202,7 @@ class RedactForm(forms.Form):
             {"class": "form-control mono", "rows": 3, "spellcheck": "false", "autocomplete": "off", "autofocus": True}
         ),
     )
-    reason = forms.ChoiceField(
-        choices=[("", "Choose a reason"), *RedactReason.choices],
-        widget=forms.Select({"class": "form-select"}),
-        error_messages={
-            "required": "Choose a reason. It is recorded with the redaction.",
-            "invalid_choice": "This reason does not exist. Choose one from the list.",
-        },
-    )
+    reason = reason_field(RedactReason, required="Choose a reason. It is recorded with the redaction.")
     explanation = forms.CharField(
         label="Explanation",
         help_text="Stored with the audit event; can be erased. Do not repeat the text here.",

@@ -8,6 +8,7 @@ from django import forms
 
 from memadmin.client.recalling import DEFAULT_BUDGET
 from memadmin.web.masking import MASK
+from memadmin.web.reasons import reason_field
 from memadmin.web.zones import end_of
 from memories_app.audit_events import EraseReason, RetireReason
 from memories_app.models.memories import LONGEST_STATEMENT
@@ -45,14 +46,7 @@ class StatementForm(ReadForm):
 
 
 class RetireForm(forms.Form):
-    reason = forms.ChoiceField(
-        choices=[("", "Choose a reason"), *RetireReason.choices],
-        widget=forms.Select({"class": "form-select"}),
-        error_messages={
-            "required": "Choose a reason.",
-            "invalid_choice": "This reason does not exist. Choose one from the list.",
-        },
-    )
+    reason = reason_field(RetireReason)
 
 
 class ToolForm(forms.Form):
@@ -70,14 +64,7 @@ class ToolForm(forms.Form):
 
 
 class EraseForm(forms.Form):
-    reason = forms.ChoiceField(
-        choices=[("", "Choose a reason"), *EraseReason.choices],
-        widget=forms.Select({"class": "form-select"}),
-        error_messages={
-            "required": "Choose a reason.",
-            "invalid_choice": "This reason does not exist. Choose one from the list.",
-        },
-    )
+    reason = reason_field(EraseReason)
 
 
 class RecallForm(forms.Form):

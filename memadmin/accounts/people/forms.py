@@ -14,6 +14,7 @@ from memadmin import audit
 from memadmin.accounts.people.listing import factors_of
 from memadmin.web.columns import ListColumn, ListTable
 from memadmin.web.filters import FilterForm
+from memadmin.web.reasons import reason_field
 
 SELECT = {"class": "form-select"}
 TEXT = {"class": "form-control", "autocomplete": "off", "spellcheck": "false"}
@@ -184,11 +185,7 @@ def ways_in() -> list[tuple[str, str]]:
 class AccountReasonForm(forms.Form):
     """Reason of a change to an account."""
 
-    reason = forms.ChoiceField(
-        choices=[("", "Choose a reason"), *audit.EditReason.choices],
-        widget=forms.Select(SELECT),
-        error_messages={"required": "Choose a reason.", "invalid_choice": "There is no such reason."},
-    )
+    reason = reason_field(audit.EditReason)
     explanation = WhyField("Shown in the audit log.")
 
     @property
