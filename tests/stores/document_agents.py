@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -18,8 +17,8 @@ from sqlalchemy import URL, Engine, NullPool, create_engine, make_url, text
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.store_config import declare_store
 from sessions_app.stores.documents.database import own_address
-from sessions_app.stores.sqlite import file as sqlite_file
 from tests.stores.contract import Agent, Item, StoreContract, Trouble
+from tests.stores.sqlite_troubles import SqliteFile
 
 VARIABLE = "DOCUMENTS_DB_URL"
 SCHEMA = "ai"
@@ -138,55 +137,14 @@ class InOwnPostgres(InPostgres):
         return {"schema renamed": self.renamed}
 
 
-class InFile:
+class InFile(SqliteFile):
     schema = None
+    lacks_tables = "are not in the database"
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "agents.db"
         self.url = make_url(f"sqlite:///{self.path}")
         self.options = {"path": str(self.path)}
-
-    def leftovers(self, words: str) -> list[str]:
-        """In the bytes of the file and of its journals."""
-        files = sorted(self.path.parent.glob("agents.db*"))
-        return [file.name for file in files if words.encode() in file.read_bytes()]
-
-    @contextmanager
-    def put_aside(self, content: bytes | None, sentence: str) -> Iterator[str]:
-        aside = self.path.with_name("aside")
-        self.path.rename(aside)
-        if content is not None:
-            self.path.write_bytes(content)
-        try:
-            yield sentence
-        finally:
-            for file in self.path.parent.glob("agents.db*"):
-                file.unlink()
-            aside.rename(self.path)
-
-    def damaged(self) -> Any:
-        content = self.path.read_bytes()
-        return self.put_aside(content[:4096] + b"\xff" * (len(content) - 4096), "is damaged")
-
-    @contextmanager
-    def locked(self) -> Iterator[str]:
-        with closing(sqlite3.connect(self.path, isolation_level=None)) as other:
-            other.execute("PRAGMA journal_mode = DELETE")
-            other.execute("BEGIN EXCLUSIVE")
-            with pytest.MonkeyPatch.context() as impatient:
-                impatient.setattr(sqlite_file, "LOCK_SECONDS", 0.01)
-                impatient.setattr(sqlite_file, "WRITE_PATIENCE_SECONDS", 0.01)
-                yield "has locked the file"
-            other.execute("ROLLBACK")
-
-    def troubles(self) -> dict[str, Trouble]:
-        return {
-            "deleted": lambda: self.put_aside(None, "There is no file"),
-            "not SQLite": lambda: self.put_aside(b"[]" * 5_000, "is not an SQLite file"),
-            "empty": lambda: self.put_aside(b"", "are not in the database"),
-            "damaged": self.damaged,
-            "locked": self.locked,
-        }
 
     def clean(self) -> None:
         pass

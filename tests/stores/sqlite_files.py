@@ -15,15 +15,18 @@ from agents import SQLiteSession
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.store_config import declare_store
 from sessions_app.stores.sqlite import file as sqlite_file
-from tests.stores.contract import SdkAgent, StoreContract, Trouble, in_agent
+from tests.stores.contract import SdkAgent, StoreContract, in_agent
+from tests.stores.sqlite_troubles import SqliteFile
 
 
-class SqliteAgent(SdkAgent):
+class SqliteAgent(SqliteFile, SdkAgent):
     """Keeps the file open all the time, as an agent's process does."""
 
     kind = "sqlite"
     session_class: Any = SQLiteSession
     tables: ClassVar[dict[str, str]] = {}
+    journal_mode = "WAL"
+    lacks_tables = "does not have the tables"
 
     def __init__(self, folder: Path, name: str = "files") -> None:
         self.path = folder / "agents.db"
@@ -59,11 +62,6 @@ class SqliteAgent(SdkAgent):
             session_id,
         )
 
-    def leftovers(self, words: str) -> list[str]:
-        """In the bytes of the file, of its log and of the index of that."""
-        files = sorted(self.path.parent.glob("agents.db*"))
-        return [file.name for file in files if words.encode() in file.read_bytes()]
-
     @contextmanager
     def text_reads(self) -> Iterator[list[str] | None]:
         reads: list[str] = []
@@ -86,51 +84,6 @@ class SqliteAgent(SdkAgent):
             if closing_it is not None:
                 in_agent(closing_it)
         self.sessions.clear()
-
-    @contextmanager
-    def put_aside(self, content: bytes | None, sentence: str) -> Iterator[str]:
-        """Something else, or nothing, in the place of the file."""
-        self.close()
-        aside = self.path.with_name("aside")
-        self.path.rename(aside)
-        if content is not None:
-            self.path.write_bytes(content)
-        try:
-            yield sentence
-        finally:
-            self.path.unlink(missing_ok=True)
-            for log in self.path.parent.glob("agents.db-*"):
-                log.unlink()
-            aside.rename(self.path)
-
-    @contextmanager
-    def damaged(self) -> Iterator[str]:
-        self.close()
-        content = self.path.read_bytes()
-        with self.put_aside(content[:4096] + b"\xff" * (len(content) - 4096), "is damaged") as sentence:
-            yield sentence
-
-    @contextmanager
-    def locked(self) -> Iterator[str]:
-        self.close()
-        with closing(sqlite3.connect(self.path, isolation_level=None)) as other:
-            other.execute("PRAGMA journal_mode = DELETE")
-            other.execute("BEGIN EXCLUSIVE")
-            with pytest.MonkeyPatch.context() as impatient:
-                impatient.setattr(sqlite_file, "LOCK_SECONDS", 0.01)
-                impatient.setattr(sqlite_file, "WRITE_PATIENCE_SECONDS", 0.01)
-                yield "has locked the file"
-            other.execute("ROLLBACK")
-            other.execute("PRAGMA journal_mode = WAL")
-
-    def troubles(self) -> dict[str, Trouble]:
-        return {
-            "deleted": lambda: self.put_aside(None, "There is no file"),
-            "not SQLite": lambda: self.put_aside(b"[]" * 5_000, "is not an SQLite file"),
-            "empty": lambda: self.put_aside(b"", "does not have the tables"),
-            "damaged": self.damaged,
-            "locked": self.locked,
-        }
 
 
 class SqliteContract(StoreContract):
