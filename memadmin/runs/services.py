@@ -8,7 +8,6 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import OperationalError, connection, transaction
-from django.db.models.functions import Now
 from psycopg.errors import LockNotAvailable
 
 from memadmin import audit
@@ -131,11 +130,3 @@ def locked(run: Run) -> Iterator[Run]:
 def change(run: Run, **columns: Any) -> None:
     Run.objects.filter(pk=run.pk).update(**columns)
     run.refresh_from_db()
-
-
-def resume_after_decision(run: Run) -> None:
-    """For kinds that stopped for a decision, in the transaction that records it."""
-    Run.objects.filter(pk=run.pk, state=State.STOPPED).update(
-        state=State.WAITING, reason="", reason_by=None, retry_at=Now()
-    )
-    wake(run)

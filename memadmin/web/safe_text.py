@@ -120,14 +120,14 @@ def _as_masked(mask: re.Match[str]) -> str:
     return f'<span class="masked">{escape(mask[1])}</span>'
 
 
-def pretty_json(value: Any, *, limit: int = SHOWN_CHARACTERS) -> SafeString:
+def pretty_json(value: Any) -> SafeString:
     """`value` as indented JSON in HTML, keys, strings and other values in spans of class j-key, j-str and j-num.
 
-    At most about `limit` characters, then a line that it is truncated. Without recursion, so depth does not matter.
+    At most about SHOWN_CHARACTERS, then a line that it is truncated. Without recursion, so depth does not matter.
     """
     shown: list[str] = []
     masked: list[str] = []
-    budget = limit
+    budget = SHOWN_CHARACTERS
     for punctuation, kind, text in tokens(value):
         budget -= len(punctuation) + len(text)
         if DOTS in text:

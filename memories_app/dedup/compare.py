@@ -56,10 +56,10 @@ def compare_approved(*, limit: int = MOST_COMPARED) -> int:
     return proposed
 
 
-def weaker_ones(*, limit: int = MOST_COMPARED) -> set[UUID]:
+def weaker_ones() -> set[UUID]:
     """Memories whose end `compare_approved` would propose now."""
     found = set()
-    for due in _batches(limit):
+    for due in _batches(MOST_COMPARED):
         for pair in _pairs_of(due):
             weaker = _weaker_of(list(_both(pair)))
             if weaker is not None and not _was_proposed(weaker):

@@ -34,7 +34,7 @@ class KeyNotDestroyed(Exception):
         super().__init__("A key of this subject still opens envelopes after it was destroyed. Look at the key folder.")
 
 
-def destroy_subject_keys(subject: Subject, *, by: User | None = None) -> int:
+def destroy_subject_keys(subject: Subject) -> int:
     """Destroys the keys for all ids of a subject and of all merged with it; returns how many there were until now.
 
     Safe to repeat. Needs the aliases, so it comes before they are deleted. Files are no part of a transaction: what was
@@ -44,7 +44,7 @@ def destroy_subject_keys(subject: Subject, *, by: User | None = None) -> int:
     folder = key_folder()
     if folder is None:
         return 0
-    with transaction.atomic(), audit.recording(audit_events.SUBJECT_KEYS_DESTROYED, by=by) as event:
+    with transaction.atomic(), audit.recording(audit_events.SUBJECT_KEYS_DESTROYED) as event:
         subject = merge_target(subject)
         group = subject.group_ids()
         list(Subject.objects.select_for_update(no_key=True).filter(pk__in=group).order_by("pk"))

@@ -43,8 +43,6 @@ class Event:
     """One event, from one stored item or a few that belong together."""
 
     kind: ClassVar[str]
-    is_across: ClassVar[bool] = False
-    """Whether it spans the timeline, unlike text and calls of people and agents."""
 
     items: tuple[StoredItem, ...]
     icon: str = "tool"
@@ -188,7 +186,6 @@ class Reasoning(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction(Event):
     kind: ClassVar = "compaction"
-    is_across: ClassVar = True
     icon: str = "fold"
     opaque_byte_count: int
 
@@ -198,7 +195,6 @@ class Encrypted(Event):
     """Neighbouring encrypted items that are alike; only times and sizes are known."""
 
     kind: ClassVar = "encrypted"
-    is_across: ClassVar = True
     icon: str = "lock"
     first_at: datetime | None
     last_at: datetime | None

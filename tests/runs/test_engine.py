@@ -182,7 +182,7 @@ def test_it_stops_where_a_person_must_decide(run: Run, at: At) -> None:
     assert (run.state, run.reason) == (State.STOPPED, "Twice its preview.")
     assert not Run.objects.workable().exists()
     assert AuditEvent.objects.filter(type="run.stopped").count() == 1
-    services.resume_after_decision(run)
+    services.resume_run(run, by=person("compliance"))
     carry_on(run)
     assert run.state == State.COMPLETE
 

@@ -34,8 +34,6 @@ Columns = Mapping[str, Sequence[str]]
 class DataMapComparison:
     """Differences between the data map and what exists."""
 
-    existing: int
-    """Number of columns and arguments that exist."""
     unclassified: Mapping[Location, Columns] = field(default_factory=dict)
     gone: Sequence[str] = ()
     """Classified columns and jobs that do not exist."""
@@ -80,7 +78,6 @@ def compare(places: Iterable[Place], *, everywhere: bool = False) -> DataMapComp
         Location.JOBS: without(jobs, of_jobs),
     }
     return DataMapComparison(
-        existing=sum(map(len, tables.values())) + sum(map(len, jobs.values())),
         unclassified={location: found for location, found in missing.items() if found},
         gone=[
             f"{location}.{name}: {', '.join(columns)}"

@@ -57,12 +57,12 @@ class ItemFigures:
         ]
 
 
-def item_figures(counted: PolicyPreview, rules: Sequence[Rule], *, at: datetime | None = None) -> ItemFigures:
+def item_figures(counted: PolicyPreview, rules: Sequence[Rule]) -> ItemFigures:
     """Figures of a counted rule about items. Reads at most MOST_READ sessions at each place, and as many that are held.
 
     A store that cannot change items, or does not respond, has none: the preview says so.
     """
-    rule, due, found = counted.rule, DueRows(rules, at or database_time()), ItemFigures()
+    rule, due, found = counted.rule, DueRows(rules, database_time()), ItemFigures()
     target = target_named(rule.target)
     for place in counted.places:
         if not place.rows and place.problem:

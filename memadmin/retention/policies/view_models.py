@@ -59,8 +59,8 @@ LEVELS = {
 }
 
 
-def ladder(in_force: Sequence[PolicyVersion], changes: Sequence[PolicyVersion], first: int = 2) -> list[StrengthLevel]:
-    """The policies by level, strongest first, with changes that are not in force yet. Ranks begin at `first`."""
+def ladder(in_force: Sequence[PolicyVersion], changes: Sequence[PolicyVersion]) -> list[StrengthLevel]:
+    """The policies by level, strongest first, with changes that are not in force yet. Rank 1 is that of holds."""
     coming = {change.policy_id: change for change in changes}
     minimums: list[Rung] = []
     by_level: dict[Level, list[Rung]] = {level: [] for level in Level}
@@ -74,7 +74,7 @@ def ladder(in_force: Sequence[PolicyVersion], changes: Sequence[PolicyVersion], 
             minimums.append(Rung(rule, f"{about}: {rule.reference}", minimum_words(rule), changed, is_coming))
         if rule.decides:
             by_level[rule.level].append(Rung(rule, about, length_words(rule), changed, is_coming))
-    stages = []
+    stages, first = [], 2
     # The longest first, and those of a length by name.
     minimums.sort(key=lambda rung: rung.rule.name)
     minimums.sort(key=lambda rung: rung.rule.minimum.shortest if rung.rule.minimum else timedelta(), reverse=True)
