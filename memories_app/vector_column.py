@@ -35,8 +35,8 @@ AS_VECTORS = (
     "CREATE INDEX memory_shared_vectors ON memories_app_memory USING hnsw (embedding vector_cosine_ops)"
     " WHERE status = 'approved' AND subject_id IS NULL",
 )
-"""What is in the column before is nothing: without pgvector no vector is computed. The first statement locks and
-rewrites the table, which takes seconds for a million memories.
+"""Statements that make the column one of vectors. It was empty: without pgvector no vector is computed. The first locks
+and rewrites the table, which takes seconds for a million memories.
 """
 
 REMEDIES = {

@@ -29,7 +29,7 @@ WAIT_FOR_SEQUENCER = timedelta(seconds=5)
 
 
 def exceptions_of(request: SubjectRequest) -> list[dict[str, Any]]:
-    """What stays, in the order of the steps: code, place and number of rows. One query."""
+    """Rows that stay after an erasure, in the order of the steps: code, place and number. One query."""
     found: list[dict[str, Any]] = []
     for row in ErasureStep.objects.filter(request=request):
         if row.held:

@@ -9,7 +9,7 @@ from django.db import models
 
 
 class Left(models.TextChoices):
-    """What makes an erasure end as complete with exceptions."""
+    """Reasons for which an erasure ends as complete with exceptions."""
 
     HELD = "held", "A legal hold keeps these rows."
     CANNOT_ERASE = "cannot_erase", "Stores of this kind cannot erase sessions."

@@ -156,7 +156,7 @@ class NewRequestForm(ReceivedForm):
 
 
 class IdentityForm(forms.Form):
-    """How the identity of the person was checked."""
+    """The identity check, described by the person who made it."""
 
     note = forms.CharField(
         label="How it was checked",

@@ -1,4 +1,4 @@
-"""What a request is about: a subject with all that were merged into it."""
+"""Scope of a request: a subject with all that were merged into it."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class SubjectScope:
     def of_sessions(self, owner: str = "subject") -> Q:
         """Condition of rows that belong to a session of the group, by its record or, without one, by its id.
 
-        `owner` is the way to the row's own subject: a row of somebody else is not taken for a session id that another
-        store has, too. Empty: whatever its subject.
+        `owner` is the path to a row's own subject. A row of another subject does not belong to the group, because two
+        stores can have the same session id. An empty path takes rows of any subject.
         """
         records = self.records()
         others = SessionRecord.objects.exclude(subject_id__in=self.group).values("session_id")

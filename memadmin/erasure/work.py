@@ -102,7 +102,7 @@ def erase_and_scan(lease: Lease, request: SubjectRequest, scope: SubjectScope) -
 
 
 def reopen(lease: Lease, request: SubjectRequest) -> None:
-    """The case goes on as before its first scan; who handles requests is told."""
+    """Sets the case back to the state before its first scan, and notes the mail that `tell_of_reopening` sends."""
     with lease.chunk() as run:
         audit.record(audit_events.REQUEST_REOPENED, target=request, subject=request.subject_id)
         request.note(RequestNote.Code.REOPENED)

@@ -82,7 +82,7 @@ NOTES = (Signal.Kind.FEEDBACK, Signal.Kind.RATING, Signal.Kind.OUTCOME)
 """Signals whose text is read. The text of others is the user's own, and is read in the session."""
 
 MIDDLING_RATING = 3
-"""Of five; neither good nor bad."""
+"""Rating from 1 to 5 that is neither good nor bad."""
 
 MOST_WAITING = 200
 """Maximum of waiting proposals about one subject; the same limit as for agents in the database."""

@@ -85,7 +85,7 @@ AFTER_ADDRESS = re.compile(
     r"\s{0,2}(?:is|was|ist|lautet|est|es|é|è)?\s{0,2}:?\s{0,2}"
     r"(?:\d{1,5}[a-zA-Z]?,?\s[^\W\d]{3}|[^\W\d][\w.]{2,24}\s(?:[^\W\d][\w.]{1,24}\s){0,3}(?!(?:19|20)\d\d\b)\d{1,5}\b)"
 )
-"""What follows the word "address" if an address does."""
+"""Text that follows the word "address" if that is followed by an address."""
 
 
 def national_ids(text: str) -> Iterator[tuple[int, int]]:
@@ -123,4 +123,4 @@ ANNOUNCED = {
     "address": lambda text, start, end: bool(AFTER_ADDRESS.match(text, end)),
     "birth_date": lambda text, start, end: _has_date(text[max(0, start - BEFORE) : end + AFTER]),
 }
-"""What has to stand near the words of these risks: the text, and first and last position of the words."""
+"""Conditions on the text around the words of these risks, given the text and the span of the words."""

@@ -38,7 +38,7 @@ class NotReadYet(MemoryActionRefused):
 
 
 class ReviewAlreadyDecided(Overtaken):
-    """It is no longer waiting; `review` is the decision, if any, and `winner` its reviewer.
+    """The memory is no longer waiting; `review` is the decision, if any, and `winner` its reviewer.
 
     The message differs if that was `by`, for example in another window.
     """

@@ -232,7 +232,7 @@ class QueueStatus:
 
     @property
     def oldest(self) -> str:
-        """That time as text; empty without any proposal."""
+        """Waiting time of the oldest proposal as text; empty without one."""
         return age(self.oldest_for) if self.oldest_for else ""
 
     @property

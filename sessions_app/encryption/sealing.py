@@ -189,7 +189,7 @@ class SessionSeals:
 
     @cached_property
     def ciphers_of_subject(self) -> list[Fernet]:
-        """Those of the session's subject. Up to three queries, once."""
+        """Ciphers with the keys of the session's subject. Up to three queries, once."""
         # GovernedSession gives its wrapper the stored session id, whatever agents do that wrap by themselves.
         return [key.cipher(self.session_id) for key in self._of_subject.keys]
 

@@ -52,7 +52,7 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
         return self.filter(erased_at__isnull=True)
 
     def forgotten(self, store: SessionStore, session_ids: Collection[str]) -> set[str]:
-        """Those of the ids that stand for erased sessions of which only the digest is on record. One query, or none."""
+        """Ids of erased sessions of which only the digest is on record. One query, or none."""
         # The main store may have no row yet.
         if not session_ids or store.pk is None:
             return set()
@@ -61,7 +61,7 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
             return {session_id for (session_id,) in cursor.fetchall()}
 
     def erased(self, store: SessionStore, session_ids: Collection[str]) -> set[str]:
-        """Those of the ids whose sessions were erased, forgotten ones included. Two queries, or one."""
+        """Ids whose sessions were erased, including those known by digest alone. Two queries, or one."""
         known = dict(self.filter(store_id=store.pk, session_id__in=session_ids).values_list("session_id", "erased_at"))
         unknown = [session_id for session_id in session_ids if session_id not in known]
         return {session_id for session_id, erased_at in known.items() if erased_at} | self.forgotten(store, unknown)

@@ -83,7 +83,7 @@ class RedactionPreview:
     """At most PLACES_SHOWN."""
     shown: ShownItems = field(default_factory=ShownItems)
     changed: int = 0
-    """Of a redaction that awaits approval: items with the text that its requester was not shown."""
+    """Items with the text that the requester of a redaction was not shown; counted while it awaits approval."""
 
     @property
     def more_places(self) -> int:

@@ -48,7 +48,7 @@ class Trial:
 
 
 def try_pattern(store: SessionStore, text: str) -> Trial:
-    """Nothing is saved. Raises PatternError."""
+    """Result of a pattern on the newest sessions; saves nothing. Raises PatternError."""
     pattern = Pattern.parse(text)
     newest = SessionRecord.objects.on_record().filter(store=store).newest_first()
     ids = newest.values_list("session_id", flat=True)[:SAMPLE_SESSIONS]

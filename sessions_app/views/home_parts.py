@@ -25,7 +25,7 @@ STORES_SHOWN = 8
 MOST_UNREACHABLE = 3
 
 COLOURS = ("s1", "s2", "s3")
-"""Of the stores with the most sessions; all others are one series together."""
+"""Classes of the series for the stores with the most sessions; all others are one series."""
 
 
 @on_home("Sessions", "sessions_app.read_content", roles=("support", "compliance"))

@@ -61,7 +61,7 @@ class EventVolume:
 
     @property
     def rows(self) -> list[tuple[date, list[int], int]]:
-        """Of each day the counts of the groups, and their sum."""
+        """The days, each with the counts of the groups and their sum."""
         rows = []
         for day in self.days:
             counts = [self.counts[day, group] for group in self.groups]

@@ -1,4 +1,4 @@
-"""The folder of copies: files by copy, written under a temporary name, and what nobody needs any more.
+"""The folder of copies: names of files, writing under a temporary name, and deletion.
 
 The web server and the worker must share it, as they share MEMADMIN_DATA_DIR.
 """

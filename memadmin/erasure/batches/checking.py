@@ -1,4 +1,4 @@
-"""Lines against the database: which subject each means, and what is in its way. A few queries for any number."""
+"""Check of parsed lines against the database: the subject of each, or its problem. A few queries for any number."""
 
 from __future__ import annotations
 

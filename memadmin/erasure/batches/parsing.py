@@ -1,4 +1,4 @@
-"""From an uploaded file to lines: columns key, kind, note, of which the last two may be missing."""
+"""Parser of uploaded CSV files: columns key, kind and note, of which the last two may be missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a line, encrypted: it names a person, and is needed until the batch is closed."""
+"""Encrypted texts of lines: they name people, and are needed until the batch is closed."""
 
 from __future__ import annotations
 

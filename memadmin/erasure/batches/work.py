@@ -72,7 +72,7 @@ def start(lease: Lease, batch: RequestBatch) -> None:
 
 
 class PauseCheck:
-    """Called between cases: sees a pause, keeps the lease, and ends here when the slice is over."""
+    """Check between two cases: keeps the lease, and ends the work at a pause and at the end of the slice."""
 
     def __init__(self, lease: Lease, batch: RequestBatch) -> None:
         self._lease, self._batch = lease, batch

@@ -35,7 +35,7 @@ class DataKind(StrEnum):
 
 
 class Persons(StrEnum):
-    """Whose data it is."""
+    """People to whom data belongs."""
 
     SUBJECTS = "subjects"
     STAFF = "staff"
@@ -49,7 +49,7 @@ class Location(TextChoices):
 
     @property
     def unit(self) -> str:
-        """What one of its columns is called."""
+        """Name of one of its columns in texts."""
         return {Location.JOBS: "argument", Location.OUTSIDE: "part"}.get(self, "column")
 
 
@@ -66,7 +66,7 @@ class Place:
     columns: tuple[str, ...]
     data_class: DataClass
     kinds: tuple[DataKind, ...] = ()
-    """Of personal data."""
+    """Empty unless the data is personal."""
     persons: tuple[Persons, ...] = ()
     erasers: tuple[Eraser, ...] = ()
     kept_for: str = ""

@@ -1,4 +1,4 @@
-"""How far the suppression ledger is carried out in this database."""
+"""Entries of the suppression ledger that this database has carried out."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Search for what is left of people: by key in every store, and literally in every table, store and file.
 
-One search serves one case or many: it reads every place once, and tells each case what it has found of its person.
-`people` says for whom it searches, `variants` in which forms an id is looked for, `tables`, `sessions` and `files`
-where, and `progress` how a search that was interrupted goes on. A case outside of a batch searches in its own run; for
-the cases of a batch, the run of the batch does.
+One search serves one case or many: it reads every place once, and stores with each case what it has found of its
+person. `people` has those for whom it searches, `variants` the forms in which an id is looked for, `tables`, `sessions`
+and `files` the places, and `progress` the state with which an interrupted search goes on. A case outside of a batch is
+searched for in its own run, the cases of a batch in the run of the batch.
 """
 
 from __future__ import annotations

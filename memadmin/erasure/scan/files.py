@@ -71,7 +71,7 @@ def own_files(folder: Path) -> Iterator[Path]:
 
 
 def named_in_file(path: Path, people: People, progress: Progress) -> Cases:
-    """Those of whom a text is in the file, read piece by piece; pieces overlap so that none is cut."""
+    """Cases whose person is named in the file, which is read in pieces that overlap, so that no text is cut."""
     found, end, shared = NOBODY, b"", overlap(people.finder)
     with path.open("rb") as file:
         while piece := file.read(PIECE_BYTES):

@@ -55,7 +55,7 @@ WHERE r.is_forgotten AND r.subject_id = ANY (%s::uuid[])
 
 @dataclass
 class Owners:
-    """Answers which sessions of a store are whose."""
+    """Finds the cases to which sessions of a store belong."""
 
     people: People
     store: SessionStore
@@ -66,7 +66,7 @@ class Owners:
         ]
 
     def split(self, session_ids: Sequence[str]) -> tuple[dict[str, Cases], dict[str, Cases]]:
-        """Those on record as somebody's, and those that should be: the steps do not know them. Two queries."""
+        """Cases by session id: for sessions on record, and for strays, which no record leads to. Two queries."""
         records = SessionRecord.objects.filter(store=self.store, session_id__in=session_ids)
         subjects = dict(records.values_list("session_id", "subject_id"))
         of_subjects = self.people.subjects
@@ -78,7 +78,7 @@ class Owners:
         return recorded, stray
 
     def forgotten(self, session_ids: Sequence[str]) -> list[tuple[str, UUID]]:
-        """Those that were somebody's, and are known by their digests alone: an agent has written to them again."""
+        """Pairs of a session id and its subject, for erased sessions to which an agent has written again."""
         with connection.cursor() as cursor:
             cursor.execute(FORGOTTEN, [self.store.pk, list(session_ids), list(self.people.subjects)])
             return list(cursor.fetchall())
@@ -88,7 +88,7 @@ class Owners:
         return {each: recorded.get(each, NOBODY) | stray.get(each, NOBODY) for each in {*recorded, *stray}}
 
     def named_by(self, session_id: str) -> Cases:
-        """Those of whom a pattern of the store reads an id from the session id.
+        """Cases whose person has the id that a pattern of the store reads from the session id.
 
         An id that only contains the person's is somebody else's just as well: it is found as a text, and stays.
         """

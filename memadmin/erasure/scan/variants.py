@@ -25,7 +25,7 @@ SEGMENT = 3
 """Shortest part of a text that is worth to be looked for by itself."""
 
 FEW = 64
-"""So many parts are searched for with SIMD instructions, gigabytes a second; more, at a tenth of that, however many."""
+"""Most parts of one automaton that uses SIMD instructions, gigabytes a second; with more it has a tenth of that."""
 
 NEIGHBOURS = 16
 """Characters of base64 that are decoded on each side of a short text."""
@@ -75,7 +75,7 @@ class Finder:
         return any(self._candidates(text.lower()))
 
     def finds(self, text: str) -> list[str]:
-        """Those of the texts that are in this one, in any form; composed, as `texts` has them."""
+        """The texts that are in this one, in any form; composed, as in `texts`."""
         lowered = text.encode(errors="surrogatepass").lower()
         return [search.text for search in self._candidates(lowered) if search.finds(text)]
 
@@ -220,8 +220,10 @@ def is_letter(character: str) -> bool:
 
 
 def base64_contents(text: str) -> list[bytes]:
-    """What may have been encoded: the text as given, composed and decomposed, and as JSON; an address also in lower
-    case. Each costs three searches, so these are all."""
+    """Forms of a text that may have been encoded: composed, decomposed, and as JSON; an address also in lower case.
+
+    There are no others, because each costs three searches.
+    """
     contents = {form.encode(errors="surrogatepass") for form in (text, unicodedata.normalize("NFD", text))}
     contents.add(json.dumps(text)[1:-1].encode())
     if "@" in text:

@@ -1,4 +1,4 @@
-"""What a finished step has left, or what came after it."""
+"""Rows that finished steps have left, or that came after them."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class SharedMemories(RowStep):
 
 
 class OfMemories(RowStep):
-    """What hangs on a memory goes before it: so a memory goes in a small chunk, however much it has."""
+    """Rows of a memory. They are erased before it, so that it is deleted in a small chunk, however many it has."""
 
     after: ClassVar[Sequence[str]] = ("sessions",)
 

@@ -37,7 +37,7 @@ FoundAgain: TypeAlias = tuple[Entry, list[Subject], list[str]]
 
 @dataclass
 class Replayed:
-    """What a replay did."""
+    """Result of a replay."""
 
     entries: int = 0
     subjects: int = 0

@@ -205,12 +205,12 @@ class RetentionTotals:
     """At most one more than MOST_COUNTED; then the others are of the MOST_COUNTED oldest."""
     dated: int = 0
     due: int = 0
-    """Of those with a date: how many the next run takes."""
+    """Number of those with a date that the next run takes."""
     next_at: datetime | None = None
     """The earliest date that is not over."""
     held: int = 0
     kept: int = 0
-    """Those that no policy ever takes."""
+    """Number of those that no policy ever takes."""
 
     @property
     def is_capped(self) -> bool:

@@ -38,7 +38,7 @@ class ItemFigures:
     held: Counter[int] = field(default_factory=Counter)
     """Numbers of items by the number of their bucket."""
     byte_count: int = 0
-    """Of the items that would go, as they are stored."""
+    """Stored bytes of the items that would go."""
     samples: list[tuple[datetime, SessionRecord]] = field(default_factory=list)
     """Sessions of which items would go, with the time of the oldest, oldest first."""
     is_complete: bool = True

@@ -16,7 +16,7 @@ from memadmin.retention.policies.rules import Action, Facts, Level, Rule, matche
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one matching rule says about the row."""
+    """Result of one matching rule for the row."""
 
     rule: Rule
     at: datetime | None
@@ -26,7 +26,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What happens to the row, and because of what."""
+    """Outcome for the row, with its reason."""
 
     action: Action
     due_at: datetime | None

@@ -15,7 +15,7 @@ from memadmin.retention.policies.lengths import Length
 
 
 class Action(TextChoices):
-    """What happens when the time is over."""
+    """Action when the time is over."""
 
     KEEP = "keep", "keep"
     DELETE = "delete", "delete"
@@ -90,7 +90,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What rules look at, of one session, memory or other row."""
+    """Facts about one session, memory or other row that rules use."""
 
     target: str
     scope: Mapping[str, str | bool | Sequence[str]]

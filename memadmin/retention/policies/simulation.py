@@ -43,17 +43,17 @@ class Simulation:
     title: str
     counted: PolicyPreview
     current: PolicyPreview | None
-    """Of the policy as it is; None for a new one, and for one that takes nothing."""
+    """Preview of the policy as it is; None for a new one, and for one that takes nothing."""
     holds: Sequence[LegalHold] = ()
     buckets: Sequence[Bucket] = ()
     samples: Sequence[Sample] = ()
     rivals: Sequence[Rival] = ()
     byte_count: int | None = None
-    """Of what would go; None if it is not known."""
+    """Bytes that would go; None if they are unknown."""
     is_estimate: bool = False
     """Whether the bytes are known from statistics alone."""
     bytes_of: str = ""
-    """Of which part of what would go, if not of all."""
+    """Part of the data to which the bytes refer; empty if it is all."""
     is_partial: bool = False
     """Whether figures about items are those of the oldest sessions alone."""
     is_end: bool = False

@@ -87,7 +87,7 @@ def ladder(in_force: Sequence[PolicyVersion], changes: Sequence[PolicyVersion]) 
 
 
 def change_words(version: PolicyVersion, change: PolicyVersion) -> str:
-    """What becomes of a policy, in a few words."""
+    """The change of a policy in a few words."""
     when = "awaiting second person" if change.awaits_approval else f"starts {until(change.starts_at)}"
     if version is change:
         return when

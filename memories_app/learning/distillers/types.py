@@ -44,7 +44,7 @@ class SessionMessage:
     signal_id: UUID | None = None
     """Set if it is a note about an item or a run, not a message of the session."""
     verdict: int = 0
-    """Of a note: -1 if the answer or run was bad, 1 if it was good, 0 if the note does not say."""
+    """Verdict of a note: -1 if the answer or run was bad, 1 if it was good, 0 without a verdict."""
     is_context: bool = False
     """Read before: context for later messages, not a source of memories."""
     tools: tuple[str, ...] = ()

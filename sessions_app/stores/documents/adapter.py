@@ -92,7 +92,7 @@ class TableAdapter(ABC):
 
     @abstractmethod
     def heads(self, db: DatabaseSession, session_ids: Sequence[str]) -> Mapping[str, Head]:
-        """Of those that are there."""
+        """Heads of the sessions that exist."""
 
     @abstractmethod
     def documents(self, db: DatabaseSession, session_id: str) -> list[Document]:
