@@ -11,7 +11,7 @@ from django.utils.timezone import now
 
 from memadmin.counting import COUNT_CAP, count_up_to, counted
 from memadmin.erasure.models import RequestBatch, SubjectRequest
-from memadmin.erasure.reminders import parked
+from memadmin.erasure.reminders import owner_of, parked
 from memadmin.erasure.services import APPROVE
 from memadmin.erasure.view_models import SOON, day
 from memadmin.home.charts import Chart, Series
@@ -78,9 +78,8 @@ def requests_due(user: User) -> HomeParts:
         for waiting in (SubjectRequest.objects.to_answer(), RequestBatch.objects.open())
         for about in waiting.filter(due_on__lte=today + SOON)[:MOST_SHOWN]
     ]
-    stopped = parked().select_related("subject_request", "request_batch", "previewed_batch")
-    for run in stopped[:MOST_SHOWN]:
-        about = next(filter(None, (getattr(run, name, None) for name in RUN_OWNERS)), run)
+    for run in parked()[:MOST_SHOWN]:
+        about = owner_of(run)
         entries.append(
             Waiting(
                 f"{about} stands still and needs a decision",
@@ -97,10 +96,6 @@ def requests_due(user: User) -> HomeParts:
 
 def kind_of(about: SubjectRequest | RequestBatch) -> str:
     return about.get_kind_display().capitalize() if isinstance(about, SubjectRequest) else "Batch"
-
-
-RUN_OWNERS = ("subject_request", "request_batch", "previewed_batch")
-"""Relations of a run to what it works for."""
 
 
 def due(on: date) -> str:

@@ -104,12 +104,22 @@ def send_alerts() -> int:
     return count
 
 
+RUN_OWNERS = ("subject_request", "request_batch", "previewed_batch")
+"""Relations of a run to what it works for."""
+
+
 def parked() -> QuerySet[Run]:
-    """Runs that need a person, of cases and batches that are open."""
+    """Runs that need a person, of cases and batches that are open, with these."""
     batches = RequestBatch.objects.open().order_by()
     belongs = Q(subject_request__in=SubjectRequest.objects.open().order_by())
     belongs |= Q(request_batch__in=batches) | Q(previewed_batch__in=batches)
-    return Run.objects.filter(belongs, state__in=PARKED).order_by("pk")
+    return Run.objects.filter(belongs, state__in=PARKED).select_related(*RUN_OWNERS).order_by("pk")
+
+
+def owner_of(run: Run) -> SubjectRequest | RequestBatch:
+    """The case or batch that a run of `parked` works for."""
+    owner: SubjectRequest | RequestBatch = next(filter(None, (getattr(run, name, None) for name in RUN_OWNERS)))
+    return owner
 
 
 @transaction.atomic
@@ -118,17 +128,16 @@ def send_alert(number: int) -> bool:
     # A run that was resumed, and stopped again, has a newer entry in its log.
     if run is None or run.log.values_list("text", flat=True).first() == TOLD:
         return False
-    case = SubjectRequest.objects.filter(run=run).first()
-    about = case or RequestBatch.objects.get(Q(run=run) | Q(preview_run=run))
-    if case is not None:
-        # Of a batch one case is enough for a day.
+    about = owner_of(run)
+    if isinstance(about, SubjectRequest):
+        # One case of a batch is enough for a day.
         alerts = RequestNote.objects.filter(code=RequestNote.Code.ALERTED, at__gte=now() - timedelta(days=1))
-        if alerts.filter(request__batch_lines__batch__lines__request=case).exists():
+        if alerts.filter(request__batch_lines__batch__lines__request=about).exists():
             return False
     sentence = f"{name_of(about)} stands still and needs a decision. Its page says why:"
     if not mail_handlers(about, title=f"{about} stands still", sentence=sentence):
         raise NotSent
     run.note(TOLD)
-    if case is not None:
-        case.note(RequestNote.Code.ALERTED)
+    if isinstance(about, SubjectRequest):
+        about.note(RequestNote.Code.ALERTED)
     return True
