@@ -20,6 +20,7 @@ from django.db.models.functions import Now, TruncDate
 from django.utils.timezone import now
 
 from memadmin import audit
+from memadmin.batching import batched
 from memories_app import audit_events
 from memories_app.audit_events import ExpiryReason
 from memories_app.dedup import compare
@@ -177,9 +178,7 @@ def _to_compare(within: timedelta | None) -> list[UUID]:
 
 def _wrongly_marked(within: timedelta | None = None) -> Iterator[tuple[UUID, SimilarityMark]]:
     """Proposals with wrong marks, and the right ones; two queries for each BATCH."""
-    keys = _to_compare(within)
-    for start in range(0, len(keys), BATCH):
-        some = keys[start : start + BATCH]
+    for some in batched(_to_compare(within), BATCH):
         found = _marks_against_others(some)
         marks = Memory.objects.filter(pk__in=some, status__in=Memory.AWAITING)
         for key, hints, content_hash in marks.values_list("pk", "hints", "content_hash"):

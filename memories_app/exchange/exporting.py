@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from memadmin import audit
+from memadmin.web.paging import in_batches
 from memories_app import audit_events
 from memories_app.exchange.formats import OWN
 from memories_app.models import Memory
@@ -29,12 +30,10 @@ def export_memories(*, subject: Subject | None = None, statuses: Sequence[str] =
     chosen = to_export(subject=subject, statuses=statuses)
     audit.before_showing(audit_events.MEMORIES_EXPORTED, subject=subject, counters={"memories": chosen.count()})
     rows = chosen.defer("embedding", "words").prefetch_related("evidence")
-    last = None
-    while page := list((rows.filter(pk__gt=last) if last else rows)[:AT_ONCE]):
+    for page in in_batches(rows, AT_ONCE):
         keys = _keys_of(page)
         for memory in page:
             yield _line(memory, keys)
-        last = page[-1].pk
 
 
 def _keys_of(memories: Sequence[Memory]) -> dict[Any, tuple[str, str]]:

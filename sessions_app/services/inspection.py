@@ -6,14 +6,12 @@ No content is kept, only findings and counts.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from datetime import timedelta
-from itertools import islice
 
 from django.db import transaction
 from django.utils.timezone import now
 
-from sessions_app.items import StoredItem
+from memadmin.batching import batched
 from sessions_app.models import SessionFinding, SessionRecord, SessionStore
 from sessions_app.services.counting_days import ItemDays
 from sessions_app.stores.base import SessionUnreadable, StoreUnavailable
@@ -57,7 +55,7 @@ def inspect_session(record: SessionRecord) -> None:
     """
     inspector, days = Inspector(), ItemDays(record)
     # Envelopes are examined, and never decrypted here: no person asked to read them.
-    for items in in_batches(sealed_backend_for(record.store, opens=False).every_item(record.session_id)):
+    for items in batched(sealed_backend_for(record.store, opens=False).every_item(record.session_id), ITEMS_A_BATCH):
         inspector.feed(items)
         days.feed(items)
     result = inspector.finish()
@@ -100,8 +98,3 @@ def note_inspected(record: SessionRecord) -> None:
 def inspect_again(record: SessionRecord) -> None:
     """Marks a session for inspection although nothing was written: an item with a finding is gone."""
     SessionRecord.objects.filter(store_id=record.store_id, session_id=record.session_id).inspect_again()
-
-
-def in_batches(items: Iterator[StoredItem]) -> Iterator[list[StoredItem]]:
-    while batch := list(islice(items, ITEMS_A_BATCH)):
-        yield batch

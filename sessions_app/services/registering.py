@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
+from memadmin.batching import batched
 from sessions_app.items import LONGEST_ID_BYTES
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.discovery import ASKED_AT_ONCE, Discovery, note
@@ -41,7 +41,7 @@ def register_sessions(store: SessionStore, session_ids: Iterable[str]) -> Regist
     if store.attached_at is None:
         raise CannotRegister(f"{store} is not attached. Run attach_store {store}.")
     registration, ids = Registration(), map(_checked, dict.fromkeys(session_ids))
-    while batch := list(islice(ids, ASKED_AT_ONCE)):
+    for batch in batched(ids, ASKED_AT_ONCE):
         _register(store, batch, registration)
     return registration
 

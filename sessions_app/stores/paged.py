@@ -14,6 +14,7 @@ from django.contrib.postgres.aggregates import ArrayAgg
 from django.db import transaction
 from django.db.models.functions import Now
 
+from memadmin.batching import batched
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.models import SessionRecord
@@ -164,8 +165,7 @@ class PagedBackend(ABC):
 
     def with_items(self, records: QuerySet[SessionRecord], condition: Q, **aggregates: Any) -> dict[str, Any]:
         found = records.aggregate(items=ArrayAgg("session_id", filter=condition), **aggregates)
-        ids = found["items"] or []
-        batches = (ids[start : start + COUNTED_AT_ONCE] for start in range(0, len(ids), COUNTED_AT_ONCE))
+        batches = batched(found["items"] or [], COUNTED_AT_ONCE)
         return {**found, "items": sum(sum(self.count_each(batch).values()) for batch in batches)}
 
     def delete_some(self, session_id: str, *, at_most: int) -> Deleted:

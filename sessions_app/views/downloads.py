@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.http.response import HttpResponseBase
 
+from memadmin.batching import batched
 from memadmin.web.downloads import as_download
 from memadmin.web.pages import operator_page
 from memadmin.web.reauth import recently_authenticated
@@ -72,7 +73,7 @@ def markdown_of(items: Iterator[StoredItem]) -> Iterator[str]:
     """
     batch: list[StoredItem] = []
     is_first = True
-    while fresh := list(islice(items, MARKDOWN_BATCH)):
+    for fresh in batched(items, MARKDOWN_BATCH):
         batch += fresh
         runs = build_timeline(batch, starts_session=is_first, ends_session=False).runs
         if len(runs) > 1:

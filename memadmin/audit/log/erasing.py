@@ -18,6 +18,7 @@ from django.db import connection, models, transaction
 from memadmin.audit.audit_events import DETAILS_ERASED, NAME_ERASED
 from memadmin.audit.log.recording import MOST_SHOWN, By, record
 from memadmin.audit.models import ActorKind, AuditActor, AuditDetail, AuditEvent
+from memadmin.batching import batched
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -66,8 +67,7 @@ def erase_details(event: AuditEvent, *, by: By = None, reason: str) -> int:
     with_details = [kept.pk for kept in details_within(event)]
     if not with_details:
         raise NothingLeft
-    for start in range(0, len(with_details), MOST_SHOWN):
-        part = with_details[start : start + MOST_SHOWN]
+    for part in batched(with_details, MOST_SHOWN):
         erasure = record(
             DETAILS_ERASED,
             by=by,

@@ -32,6 +32,7 @@ from memadmin.audit.transparency import anchors, tree_store
 from memadmin.audit.transparency.canonical import body_of, utc
 from memadmin.audit.transparency.notes import BadNote, Checkpoint, Note
 from memadmin.audit.transparency.status import LONGEST_UNSEQUENCED
+from memadmin.batching import batched
 
 FORMAT = "memadmin-audit-log/1"
 BATCH = 2000
@@ -85,7 +86,7 @@ def as_json_lines(*, with_details: bool = False, only_signed: bool = False) -> I
 def _leaf_records(size: int, *, with_details: bool) -> Iterator[dict[str, Any]]:
     """The record of each index below `size`, in order."""
     leaves = AuditLeaf.objects.filter(index__lt=size).order_by("index", "event_number")
-    for batch in _batches(leaves.iterator(BATCH)):
+    for batch in batched(leaves.iterator(BATCH), BATCH):
         events = AuditEvent.objects.in_bulk([leaf.event_number for leaf in batch])
         details = _details(events.values()) if with_details else {}
         for leaf in batch:
@@ -152,17 +153,6 @@ def _origin(note: str) -> str:
 
 def _checkpoint(row: AuditCheckpoint) -> str:
     return _line({"checkpoint": {"size": row.size, "root": bytes(row.root).hex(), "note": row.note}})
-
-
-def _batches(leaves: Iterable[AuditLeaf]) -> Iterator[list[AuditLeaf]]:
-    batch: list[AuditLeaf] = []
-    for leaf in leaves:
-        batch.append(leaf)
-        if len(batch) == BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 def _line(record: dict[str, Any]) -> str:

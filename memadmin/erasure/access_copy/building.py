@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, timedelta
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 from uuid import UUID
@@ -21,6 +21,7 @@ from django.template.loader import render_to_string
 from django.utils.timezone import now
 
 from memadmin import audit
+from memadmin.batching import batched
 from memadmin.erasure import audit_events
 from memadmin.erasure.access_copy import files, writing
 from memadmin.erasure.access_copy.exclusions import NEVER_INCLUDED, NotIncluded
@@ -140,7 +141,7 @@ def write_parts(lease: Lease, copy: AccessCopy, record: SessionRecord) -> writin
     ):
         pages = writing.SessionPages()
         as_json.write(encoded('{"session": ' + writing.json_text(session_row(record)) + ',\n"items": ['))
-        while batch := list(islice(items, writing.ITEMS_AT_ONCE)):
+        for batch in batched(items, writing.ITEMS_AT_ONCE):
             for item in batch:
                 as_json.write(encoded(("," if counts.items else "") + "\n" + writing.json_item(item, counts.items + 1)))
                 counts.items += 1
@@ -254,10 +255,9 @@ def text_member(name: str, parts: Iterable[str]) -> Member:
 
 def numbered(scope: SubjectScope, keys: Sequence[UUID]) -> Iterator[tuple[int, SessionRecord]]:
     """Sessions with their numbers, in batches: no cursor stays open."""
-    for start in range(0, len(keys), SESSIONS_AT_ONCE):
-        some = keys[start : start + SESSIONS_AT_ONCE]
-        batch = sessions(scope).in_bulk(some)
-        for number, key in enumerate(some, start + 1):
+    for some in batched(enumerate(keys, start=1), SESSIONS_AT_ONCE):
+        batch = sessions(scope).in_bulk([key for _, key in some])
+        for number, key in some:
             if key in batch:
                 yield number, batch[key]
 

@@ -19,6 +19,7 @@ from memadmin.accounts.purposes import Purpose
 from memadmin.audit.log.types import known
 from memadmin.audit.models import AuditActor, AuditEvent
 from memadmin.erasure.scope import SubjectScope
+from memadmin.web.paging import in_batches
 from memories_app.models import Evidence, Memory, MemoryVersion, Recall, RecalledMemory, Review, Signal
 from sessions_app.audit_events import RevealReason
 from sessions_app.models import SessionRecord, SubjectAlias
@@ -101,7 +102,7 @@ def session_row(record: SessionRecord) -> Row:
 
 def memories(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
     """Every memory about the person, whatever became of it, with versions and evidence. Three queries for a batch."""
-    for batch in in_batches(Memory.objects.filter(subject_id__in=scope.group)):
+    for batch in by_key(Memory.objects.filter(subject_id__in=scope.group)):
         keys = [memory.pk for memory in batch]
         versions = by_memory(MemoryVersion.objects.filter(memory__in=keys).order_by("number"))
         evidence = by_memory(said(scope, Evidence.objects.filter(memory__in=keys)).order_by("version", "pk"))
@@ -147,7 +148,7 @@ def memories(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
 def told_to_agents(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
     """Rows of what agents were told in runs with the person. Three queries for a batch."""
     about = Q(subject_id__in=scope.group) | Q(subject__isnull=True) & scope.of_sessions()
-    for batch in in_batches(said(scope, Recall.objects.filter(about))):
+    for batch in by_key(said(scope, Recall.objects.filter(about))):
         used_rows = RecalledMemory.objects.filter(recall__in=[recall.pk for recall in batch])
         rows = list(used_rows.select_related("memory").order_by("place", "pk"))
         versions = MemoryVersion.objects.filter(memory__in={row.memory_id for row in rows if row.memory_id})
@@ -183,7 +184,7 @@ def statement_told(scope: SubjectScope, row: RecalledMemory, texts: Mapping[tupl
 def decisions(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
     """Decisions about the memories."""
     reviews = Review.objects.filter(memory__subject_id__in=scope.group).select_related("rule")
-    for batch in in_batches(reviews):
+    for batch in by_key(reviews):
         for review in batch:
             yield {
                 "memory": review.memory_id,
@@ -200,7 +201,7 @@ def decisions(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
 def signals(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
     """Corrections, wishes and ratings."""
     about = Q(subject_id__in=scope.group) | Q(subject__isnull=True) & scope.of_sessions()
-    for batch in in_batches(said(scope, Signal.objects.filter(about))):
+    for batch in by_key(said(scope, Signal.objects.filter(about))):
         for signal in batch:
             yield {
                 "kind": signal.get_kind_display(),
@@ -222,7 +223,7 @@ def who_looked(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
     named = events.concerning(refs)
     about = Q(subject_ref__in=scope.group) | Q(object_ref__in=refs) | Q(pk__in=named.order_by().values("pk"))
     own = set(records)
-    for batch in in_batches(events.filter(about)):
+    for batch in by_key(events.filter(about)):
         actors = AuditActor.objects.filter(ref__in={event.actor_ref for event in batch}).in_bulk()
         for event in batch:
             event_type = known(event.type)
@@ -274,13 +275,9 @@ LISTINGS = (
 # --- helpers ----------------------------------------------------------------------------------------------------------
 
 
-def in_batches(rows: QuerySet[Any]) -> Iterator[list[Any]]:
+def by_key(rows: QuerySet[Any]) -> Iterator[list[Any]]:
     """All rows by key, in batches that are queries of their own: no cursor stays open during a long build."""
-    rows = rows.order_by("pk")
-    batch = list(rows[:ROWS_AT_ONCE])
-    while batch:
-        yield batch
-        batch = list(rows.filter(pk__gt=batch[-1].pk)[:ROWS_AT_ONCE])
+    return in_batches(rows.order_by("pk"), ROWS_AT_ONCE)
 
 
 def said(scope: SubjectScope, rows: QuerySet[Any]) -> Any:

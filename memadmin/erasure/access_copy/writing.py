@@ -9,11 +9,11 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from typing import Any, Literal
 
 from django.template.loader import render_to_string
 
+from memadmin.batching import batched
 from memadmin.erasure.access_copy.records import Row
 from sessions_app.items import StoredItem
 from sessions_app.timeline import build_timeline
@@ -113,8 +113,7 @@ def row_parts(rows: Iterable[Row]) -> Iterator[str]:
 
 def in_parts(template: str, rows: Iterable[Any]) -> Iterator[str]:
     """HTML of the rows, some in each part."""
-    iterator = iter(rows)
-    while batch := list(islice(iterator, ROWS_OF_A_PART)):
+    for batch in batched(rows, ROWS_OF_A_PART):
         yield render_to_string(f"erasure/copy/{template}.html", {"rows": batch})
 
 

@@ -17,6 +17,7 @@ from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.audit.transparency.canonical import utc
+from memadmin.batching import batched
 from memadmin.erasure import audit_events, locators
 from memadmin.erasure.exceptions import Left, OutOfReach
 from memadmin.erasure.models import RequestNote, SubjectRequest
@@ -181,8 +182,7 @@ def leave_with_cases(
 ) -> None:
     """Stores the results with the cases that are done and wakes these; the search goes on for the others."""
     numbers, cases = dict(progress.state["cases"]), sorted(done)
-    for start in range(0, len(cases), CASES_AT_ONCE):
-        some = cases[start : start + CASES_AT_ONCE]
+    for some in batched(cases, CASES_AT_ONCE):
         with lease.chunk():
             # Runs before cases, as a case's own chunk locks them.
             runs = Run.objects.filter(subject_request__in=some)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 
 from django.utils.timezone import now
 
+from memadmin.batching import batched
 from memadmin.erasure.exceptions import Left
 from memadmin.erasure.models import ErasureStep
 from memadmin.erasure.scope import SubjectScope
@@ -45,8 +45,7 @@ class Sessions(Step):
         rows = held = 0
         can_erase = Capability.ERASE_SESSIONS in backend.capabilities
         try:
-            records = self.records(scope, place).iterator()
-            while batch := list(islice(records, SESSIONS_AT_ONCE)):
+            for batch in batched(self.records(scope, place).iterator(), SESSIONS_AT_ONCE):
                 counts = backend.count_each([record.session_id for record in batch])
                 for record in batch:
                     items = counts[record.session_id]

@@ -7,10 +7,10 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from itertools import islice
 from typing import Protocol
 from uuid import UUID
 
+from memadmin.batching import batched
 from memadmin.client.secret_text import MASKED, mask_text
 from memories_app.tool_provenance import ToolsBehind
 from sessions_app.items import StoredItem
@@ -161,8 +161,8 @@ def _plain(text: str) -> str:
 def said_in(items: Iterable[StoredItem], *, context: Container[str] = ()) -> Iterator[SessionMessage]:
     """Messages of users and assistants, in order; encrypted items are skipped. `context` are the ids of items read
     before."""
-    stored, behind = iter(items), ToolsBehind()
-    while batch := list(islice(stored, ITEMS_A_BATCH)):
+    behind = ToolsBehind()
+    for batch in batched(items, ITEMS_A_BATCH):
         for event in build_timeline(batch, starts_session=False, ends_session=False).events:
             tools = tuple(behind.of(event))
             if isinstance(event, Message) and event.role in SPEAKERS:

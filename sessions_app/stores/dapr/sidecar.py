@@ -15,6 +15,7 @@ from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from memadmin.batching import batched
 from sessions_app.stores.base import IN_DOUBT, StoreTooSlow, StoreUnavailable
 from sessions_app.stores.hosts import endpoint
 
@@ -78,8 +79,7 @@ class StateStore:
         """Values of the existing keys."""
         api_v1, _ = messages()
         found: dict[str, StateValue] = {}
-        for start in range(0, len(keys), KEYS_AT_ONCE):
-            asked = list(keys[start : start + KEYS_AT_ONCE])
+        for asked in batched(keys, KEYS_AT_ONCE):
             answer = self._ask(
                 "GetBulkState",
                 api_v1.GetBulkStateRequest(store_name=self.place.state_store, keys=asked, parallelism=KEYS_AT_ONCE),

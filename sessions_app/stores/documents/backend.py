@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from django import forms
 from sqlalchemy import Connection
 
+from memadmin.batching import batched
 from memadmin.counting import COUNT_CAP
 from memadmin.json_spans import NotReadable, Part, is_readable, value_of, with_replaced
 from sessions_app.items import ItemPage, Position, StoredItem
@@ -176,11 +177,7 @@ class DocumentBackend(PagedBackend, ABC):
         with self.database.session() as db:
             adapter = self.adapter(db)
             ids = adapter.session_ids(db, cursor[1:] if cursor else None, limit)
-            found = [
-                session
-                for start in range(0, len(ids), SESSIONS_AT_ONCE)
-                for session in adapter.found(db, ids[start : start + SESSIONS_AT_ONCE])
-            ]
+            found = [session for some in batched(ids, SESSIONS_AT_ONCE) for session in adapter.found(db, some)]
         return SessionPage(found, f">{ids[-1]}" if len(ids) == limit else "")
 
     def look_up(self, session_ids: Sequence[str]) -> Mapping[str, FoundSession]:
@@ -198,8 +195,8 @@ class DocumentBackend(PagedBackend, ABC):
             return previews
         with self.database.session() as db:
             adapter = self.adapter(db)
-            for start in range(0, len(ids), SESSIONS_AT_ONCE):
-                for session_id, begun in adapter.heads(db, ids[start : start + SESSIONS_AT_ONCE]).items():
+            for some in batched(ids, SESSIONS_AT_ONCE):
+                for session_id, begun in adapter.heads(db, some).items():
                     previews[session_id] = preview_from(begun.heads, min(begun.item_count, COUNT_CAP + 1))
         return previews
 
@@ -246,8 +243,7 @@ class DocumentBackend(PagedBackend, ABC):
         """Reads some documents at a time, each in its current state; no transaction is open in between."""
         with self.database.session() as db:
             documents = self.adapter(db).documents(db, session_id)
-        for start in range(0, len(documents), DOCUMENTS_AT_ONCE):
-            some = documents[start : start + DOCUMENTS_AT_ONCE]
+        for some in batched(documents, DOCUMENTS_AT_ONCE):
             with self.database.session() as db:
                 adapter = self.adapter(db)
                 texts = adapter.texts(db, session_id, some)
@@ -266,8 +262,7 @@ class DocumentBackend(PagedBackend, ABC):
             documents = [each for each in documents if (each.order <= order if is_back else each.order >= order)]
         if is_back:
             documents.reverse()
-        for start in range(0, len(documents), DOCUMENTS_AT_ONCE):
-            some = documents[start : start + DOCUMENTS_AT_ONCE]
+        for some in batched(documents, DOCUMENTS_AT_ONCE):
             texts = adapter.texts(db, session_id, some)
             for document in some:
                 fragments = self._fragments(adapter, document, texts)

@@ -20,6 +20,7 @@ from django import forms
 from django.utils.timezone import now
 from sqlalchemy import Connection, bindparam, text
 
+from memadmin.batching import batched
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.stores.base import (
@@ -229,8 +230,7 @@ class RemoteSqlBackend(PagedBackend):
         within = f"WHERE {' AND '.join(bounds)}" if bounds else ""
         rows = self._rows(connection, LONE_ITEMS, {**wanted, "until": last}, beyond=within)
         ids = sorted({as_text(row[0]) for row in rows} - listed)
-        for start in range(0, len(ids), ASKED_AT_ONCE):
-            some = ids[start : start + ASKED_AT_ONCE]
+        for some in batched(ids, ASKED_AT_ONCE):
             for n, place, number in self._rows_about(connection, NEWEST, some):
                 yield self._found(layout, some[n], None, place, number)
 
@@ -253,8 +253,7 @@ class RemoteSqlBackend(PagedBackend):
         if not ids:
             return previews
         with self.database.reading() as connection:
-            for start in range(0, len(ids), ASKED_AT_ONCE):
-                some = ids[start : start + ASKED_AT_ONCE]
+            for some in batched(ids, ASKED_AT_ONCE):
                 heads: dict[int, list[str]] = {}
                 for wanted, _, _, head in sorted(
                     self._rows_about(connection, PREVIEW_HEADS, some), key=lambda row: row[:3]
@@ -321,8 +320,7 @@ class RemoteSqlBackend(PagedBackend):
             ids = [row[0] for row in self._rows(connection, NEWEST_IDS, {**wanted, "limit": at_most})]
             delete = text(self._compose(DELETE_MESSAGES)).bindparams(bindparam("ids", expanding=True))
             count = sum(
-                connection.execute(delete, {**wanted, "ids": ids[start : start + IDS_AT_ONCE]}).rowcount
-                for start in range(0, len(ids), IDS_AT_ONCE)
+                connection.execute(delete, {**wanted, "ids": some}).rowcount for some in batched(ids, IDS_AT_ONCE)
             )
             left = int(self._rows(connection, COUNT, {**wanted, "cap": COUNT_CAP + 1})[0][0])
             if not left:

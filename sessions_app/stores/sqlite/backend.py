@@ -16,6 +16,7 @@ from typing import Any
 
 from django import forms
 
+from memadmin.batching import batched
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.stores.base import (
@@ -143,8 +144,7 @@ class SqliteBackend(PagedBackend):
         if not ids:
             return previews
         with self.reading() as connection:
-            for start in range(0, len(ids), ASKED_AT_ONCE):
-                some = ids[start : start + ASKED_AT_ONCE]
+            for some in batched(ids, ASKED_AT_ONCE):
                 heads: dict[str, list[str]] = {}
                 for session_id, head in self._rows_about(connection, statements.HEADS, some):
                     heads.setdefault(session_id, []).append(as_text(head))
