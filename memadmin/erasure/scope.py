@@ -77,8 +77,8 @@ class SubjectScope:
             cursor.execute(HELD_RECORDS, [self.group])
             return [record_id for (record_id,) in cursor.fetchall()]
 
-    def look_again(self) -> None:
-        """Reads the holds again, which can change at any time."""
+    def reread_holds(self) -> None:
+        """Has `held_records` read again: holds can change at any time."""
         self.__dict__.pop("held_records", None)
 
 

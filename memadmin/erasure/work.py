@@ -64,7 +64,7 @@ def work(lease: Lease) -> None:
         start(lease, request)
     texts, keys = locators.unseal(request.locators), locators.unseal_keys(request.locators)
     scope = scope_of(request.subject, texts, keys)
-    tell_of_reopening(lease, request)
+    mail_about_reopening(lease, request)
     stop_waiting(lease, request)
     if CLEAN not in lease.run.cursor:
         erase_and_scan(lease, request, scope)
@@ -78,7 +78,7 @@ def work(lease: Lease) -> None:
         scan.scan(lease, request, scope)
     if scan.last_erasable(request):
         reopen(lease, request)
-        tell_of_reopening(lease, request)
+        mail_about_reopening(lease, request)
         erase_and_scan(lease, request, scope)
         closing.issue_receipt(lease, request)
         # An agent writes still, or again: only a scan a day later shows that it has stopped.
@@ -102,7 +102,7 @@ def erase_and_scan(lease: Lease, request: SubjectRequest, scope: SubjectScope) -
 
 
 def reopen(lease: Lease, request: SubjectRequest) -> None:
-    """Sets the case back to the state before its first scan, and notes the mail that `tell_of_reopening` sends."""
+    """Sets the case back to the state before its first scan, and notes the mail that `mail_about_reopening` sends."""
     with lease.chunk() as run:
         audit.record(audit_events.REQUEST_REOPENED, target=request, subject=request.subject_id)
         request.note(RequestNote.Code.REOPENED)
@@ -111,7 +111,7 @@ def reopen(lease: Lease, request: SubjectRequest) -> None:
     request.refresh_from_db()
 
 
-def tell_of_reopening(lease: Lease, request: SubjectRequest) -> None:
+def mail_about_reopening(lease: Lease, request: SubjectRequest) -> None:
     """Mails what `reopen` noted; what a mail server refuses is sent at the next turn of the run."""
     if not lease.run.cursor.get(ALERT):
         return
@@ -218,7 +218,7 @@ def erase_until_nothing_is_left(lease: Lease, request: SubjectRequest, scope: Su
     """
     for _ in range(MOST_ROUNDS):
         run_steps(lease, request, scope)
-        if not open_again(lease, request, scope):
+        if not reopen_steps(lease, request, scope):
             return
     raise Wait(KEEP_WRITING, retry_after=RETRY_BUSY)
 
@@ -255,7 +255,7 @@ class StepChunks:
     def erase(self, run: Run, at_most: int) -> int:
         """Erases at most so many rows of one step, and finishes the steps before it; returns the number of rows."""
         refuse_held(self._scope)
-        self._scope.look_again()
+        self._scope.reread_holds()
         rows = list(ErasureStep.objects.filter(request=self._request))
         passed, finished, until = 0, [], time.monotonic() + CHUNK_SECONDS
         for self.row in rows:
@@ -316,8 +316,8 @@ def is_blocked(row: ErasureStep, rows: Iterable[ErasureStep]) -> bool:
     return any(each.name in needed and each.state not in ErasureStep.FINISHED for each in rows)
 
 
-def open_again(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> bool:
-    """Opens the steps at which there are rows that no hold keeps; whether there are any. Raises Wait."""
+def reopen_steps(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> bool:
+    """Reopens the steps at which there are rows that no hold keeps; true if there are any. Raises Wait."""
     again = {row.pk for row, _ in left_over(lease, request, scope)}
     if again:
         with lease.chunk():

@@ -136,7 +136,7 @@ class Identity(Step):
         # Notes of the fences name sessions by their ids until they are in the log.
         drain_outbox()
         # Also a session that was erased, or begun, before it was held keeps its id. The chunk keeps further holds out.
-        scope.look_again()
+        scope.reread_holds()
         sessions = keys = 0
         if scope.records().filter(erased_at__isnull=False, is_forgotten=False).exists():
             sessions = forget_sessions(scope.subject, at_most=at_most, keep=scope.held_records)

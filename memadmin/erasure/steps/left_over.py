@@ -18,7 +18,7 @@ def left_over(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> Ite
 
     Raises Wait for a store that does not respond, after its step was set back, and what the lease raises.
     """
-    scope.look_again()
+    scope.reread_holds()
     with_rows = steps_with_rows(scope)
     for row in ErasureStep.objects.filter(request=request, state=ErasureStep.State.DONE):
         try:
