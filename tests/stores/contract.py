@@ -73,6 +73,21 @@ Item = dict[str, Any]
 Trouble = Callable[[], AbstractContextManager[str]]
 
 
+@contextmanager
+def variable_with(name: str, value: str | None, sentence: str) -> Iterator[str]:
+    """Another value of an environment variable, or none; yields the sentence that a store then says."""
+    with pytest.MonkeyPatch.context() as environment:
+        if value is None:
+            environment.delenv(name)
+        else:
+            environment.setenv(name, value)
+        yield sentence
+
+
+def variable_unset(name: str) -> AbstractContextManager[str]:
+    return variable_with(name, None, f"variable {name}, .* is not set")
+
+
 def in_agent(work: Coroutine[Any, Any, T]) -> T:
     """Runs what the SDK offers as async code; in a thread, because the test may run inside of an event loop."""
     with ThreadPoolExecutor(1) as thread:

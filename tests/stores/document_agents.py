@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from sqlalchemy import URL, Engine, NullPool, create_engine, make_url, text
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.store_config import declare_store
 from sessions_app.stores.documents.database import own_address
-from tests.stores.contract import Agent, Item, StoreContract, Trouble
+from tests.stores.contract import Agent, Item, StoreContract, Trouble, variable_unset, variable_with
 from tests.stores.sqlite_troubles import SqliteFile
 
 VARIABLE = "DOCUMENTS_DB_URL"
@@ -84,15 +84,9 @@ class InPostgres:
                 found.append(table)
         return found
 
-    @contextmanager
-    def elsewhere(self, value: str | None, sentence: str) -> Iterator[str]:
-        """Something else, or nothing, in the variable."""
-        with pytest.MonkeyPatch.context() as patching:
-            if value is None:
-                patching.delenv(VARIABLE)
-            else:
-                patching.setenv(VARIABLE, value)
-            yield sentence
+    def elsewhere(self, value: str, sentence: str) -> AbstractContextManager[str]:
+        """Another address in the variable."""
+        return variable_with(VARIABLE, value, sentence)
 
     @contextmanager
     def renamed(self) -> Iterator[str]:
@@ -108,7 +102,7 @@ class InPostgres:
             return lambda: self.elsewhere(changed, sentence)
 
         return {
-            "nothing in the variable": lambda: self.elsewhere(None, f"variable {VARIABLE}, .* is not set"),
+            "nothing in the variable": lambda: variable_unset(VARIABLE),
             "MySQL": lambda: self.elsewhere("mysql://me:you@here/d", "Only PostgreSQL and SQLite are read here"),
             "schema renamed": self.renamed,
             "unreachable": refused("No database responds", host="127.0.0.1", port=1, query={}),

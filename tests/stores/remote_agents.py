@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.store_config import declare_store
-from tests.stores.contract import SdkAgent, Trouble
+from tests.stores.contract import SdkAgent, Trouble, variable_unset, variable_with
 from tests.stores.mariadb import MariaDb, tables_by_hand
 
 VARIABLE = "ELSEWHERE_DB_URL"
@@ -123,15 +123,9 @@ class RemoteAgent(SdkAgent):
 
     # --- troubles -----------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def elsewhere(self, value: str | None, sentence: str) -> Iterator[str]:
-        """Something else, or nothing, in the variable."""
-        with pytest.MonkeyPatch.context() as patching:
-            if value is None:
-                patching.delenv(VARIABLE)
-            else:
-                patching.setenv(VARIABLE, value)
-            yield sentence
+    def elsewhere(self, value: str, sentence: str) -> AbstractContextManager[str]:
+        """Another address in the variable."""
+        return variable_with(VARIABLE, value, sentence)
 
     @contextmanager
     def renamed(self) -> Iterator[str]:
@@ -148,7 +142,7 @@ class RemoteAgent(SdkAgent):
 
     def troubles(self) -> dict[str, Trouble]:
         return {
-            "nothing in the variable": lambda: self.elsewhere(None, f"variable {VARIABLE}, .* is not set"),
+            "nothing in the variable": lambda: variable_unset(VARIABLE),
             "no address": lambda: self.elsewhere(f"postgres:{PASSWORD}", f"The value of {VARIABLE} is not an address"),
             "port is a password": lambda: self.elsewhere("mysql://me:se@cret:word@h/d", "is not an address"),
             "another database": lambda: self.elsewhere("oracle://me:you@here/d", "No other database is read here"),

@@ -44,6 +44,7 @@ from tests.stores.contract import (
     enumerated,
     in_agent,
     said,
+    variable_unset,
 )
 from tests.stores.mongo_stand_in import MongoStandIn
 from tests.stores.sealed_contract import SealedContract
@@ -139,12 +140,6 @@ class MongoAgent(SdkAgent):
             yield sentence
 
     @contextmanager
-    def unset(self) -> Iterator[str]:
-        with pytest.MonkeyPatch.context() as environment:
-            environment.delenv(VARIABLE)
-            yield f"variable {VARIABLE}, .* is not set"
-
-    @contextmanager
     def frozen(self) -> Iterator[str]:
         sentence = "did not respond within 0.1 seconds"
         with self.at(self.server.address, sentence, seconds=0.1), self.server.frozen():
@@ -166,7 +161,7 @@ class MongoAgent(SdkAgent):
             ),
             "no address": lambda: self.at("redis://cache:6379/0", f"{VARIABLE} is not the address"),
             "odd setting": lambda: self.at(f"mongodb://127.0.0.1:{port}/?colour=red", "is not the address"),
-            "not set": self.unset,
+            "not set": lambda: variable_unset(VARIABLE),
             "wants a password": lambda: self.refusing(13, "or requires a user: it needs the role readWrite"),
             "something else": lambda: self.refusing(96, r"refuses \(error 96\)"),
             "frozen": self.frozen,
@@ -177,7 +172,7 @@ class ElsewhereAgent(MongoAgent):
     names: ClassVar = {"database": "desk", "sessions_collection": "s.talks", "messages_collection": "s.items"}
 
     def troubles(self) -> dict[str, Trouble]:
-        return {"not set": self.unset}
+        return {"not set": lambda: variable_unset(VARIABLE)}
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,19 @@ from sessions_app.stores.base import Backend, StoreTooSlow, StoreUnavailable
 from sessions_app.stores.openai_conversations import api as asking
 from sessions_app.stores.openai_conversations import backend as kind
 from tests.agents import assistant, user
-from tests.stores.contract import CALL, OUTPUT, SECRET, Item, SdkAgent, StoreContract, contents, in_agent, said
+from tests.stores.contract import (
+    CALL,
+    OUTPUT,
+    SECRET,
+    Item,
+    SdkAgent,
+    StoreContract,
+    contents,
+    in_agent,
+    said,
+    variable_unset,
+    variable_with,
+)
 from tests.stores.contract import Trouble as Broken
 from tests.stores.conversations_api import KEY, ConversationsServer, Trouble
 
@@ -98,15 +110,6 @@ class ConversationsAgent(SdkAgent):
         return self.server.leftovers(words)
 
     @contextmanager
-    def with_variable(self, name: str, value: str | None, sentence: str) -> Iterator[str]:
-        with pytest.MonkeyPatch.context() as environment:
-            if value is None:
-                environment.delenv(name)
-            else:
-                environment.setenv(name, value)
-            yield sentence
-
-    @contextmanager
     def meeting(self, trouble: Trouble, sentence: str) -> Iterator[str]:
         with self.server.troubled(trouble):
             yield sentence
@@ -123,18 +126,18 @@ class ConversationsAgent(SdkAgent):
         used_up = json.dumps({"error": {"message": "no", "code": "insufficient_quota"}})
         refused = f"refuses the key in {KEY_VARIABLE}"
         return {
-            "nothing there": lambda: self.with_variable(
+            "nothing there": lambda: variable_with(
                 ADDRESS_VARIABLE, "http://127.0.0.1:1/v1", "cannot be reached: .*refused"
             ),
-            "no TLS there": lambda: self.with_variable(
+            "no TLS there": lambda: variable_with(
                 ADDRESS_VARIABLE, f"https://{root.removeprefix('http://')}/v1", "cannot be reached: TLS failed"
             ),
-            "without its /v1": lambda: self.with_variable(ADDRESS_VARIABLE, root, "is not the Conversations API"),
-            "no address": lambda: self.with_variable(ADDRESS_VARIABLE, "api.openai.com", "is not the address"),
-            "no address set": lambda: self.with_variable(ADDRESS_VARIABLE, None, f"{ADDRESS_VARIABLE}, .* is not set"),
-            "no key set": lambda: self.with_variable(KEY_VARIABLE, None, f"{KEY_VARIABLE}, .* is not set"),
-            "another key": lambda: self.with_variable(KEY_VARIABLE, "sk-another", refused),
-            "no key at all": lambda: self.with_variable(KEY_VARIABLE, "sk ü", "is not a key"),
+            "without its /v1": lambda: variable_with(ADDRESS_VARIABLE, root, "is not the Conversations API"),
+            "no address": lambda: variable_with(ADDRESS_VARIABLE, "api.openai.com", "is not the address"),
+            "no address set": lambda: variable_unset(ADDRESS_VARIABLE),
+            "no key set": lambda: variable_unset(KEY_VARIABLE),
+            "another key": lambda: variable_with(KEY_VARIABLE, "sk-another", refused),
+            "no key at all": lambda: variable_with(KEY_VARIABLE, "sk ü", "is not a key"),
             "another web server": lambda: self.meeting(Trouble(404, "<p>Not here"), "is not the Conversations API"),
             "a page": lambda: self.meeting(Trouble(200, "<p>Sign in"), "is not the Conversations API"),
             "something else in JSON": lambda: self.meeting(Trouble(200, "[]"), "is not the Conversations API"),

@@ -37,7 +37,7 @@ from sessions_app.stores.redis import backend as kind
 from sessions_app.stores.redis import scripts
 from sessions_app.stores.redis import server as asking
 from tests.agents import assistant, user
-from tests.stores.contract import SECRET, SdkAgent, StoreContract, Trouble, enumerated, in_agent, said
+from tests.stores.contract import SECRET, SdkAgent, StoreContract, Trouble, enumerated, in_agent, said, variable_unset
 from tests.stores.sealed_contract import SealedContract
 from tests.stores.servers import RedisServer, own_redis
 
@@ -99,12 +99,6 @@ class RedisAgent(SdkAgent):
             yield sentence
 
     @contextmanager
-    def unset(self) -> Iterator[str]:
-        with pytest.MonkeyPatch.context() as environment:
-            environment.delenv(VARIABLE)
-            yield f"variable {VARIABLE}, .* is not set"
-
-    @contextmanager
     def frozen(self) -> Iterator[str]:
         with pytest.MonkeyPatch.context() as impatient, self.server.frozen():
             impatient.setattr(asking, "ANSWER_SECONDS", 0.1)
@@ -119,7 +113,7 @@ class RedisAgent(SdkAgent):
             "no TLS there": lambda: self.at(f"rediss://127.0.0.1:{port}/0", "TLS failed", seconds=0.1),
             "no address": lambda: self.at("localhost:6379", f"{VARIABLE} is not the address"),
             "odd setting": lambda: self.at(f"redis://127.0.0.1:{port}/0?colour=red", "is not the address"),
-            "not set": self.unset,
+            "not set": lambda: variable_unset(VARIABLE),
             "frozen": self.frozen,
         }
 
@@ -131,7 +125,7 @@ class PassingAgent(RedisAgent):
     ttl = 3600
 
     def troubles(self) -> dict[str, Trouble]:
-        return {"not set": self.unset}
+        return {"not set": lambda: variable_unset(VARIABLE)}
 
 
 class ContractOfRedis(StoreContract):
