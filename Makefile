@@ -21,6 +21,7 @@ test:
 	@tools/install-browser.sh
 	@tools/install-servers.sh
 	@tools/install-sdk-tests.sh
+	@tools/install-helm.sh
 	$(PYTEST) $(SIDE_BY_SIDE) $(ARGS)
 
 check:
@@ -79,6 +80,7 @@ lock:
 	$(COMPILE) pyproject.toml --output-file requirements-client.txt --constraint requirements.txt
 	$(COMPILE) pyproject.toml --output-file requirements-dev.txt --extra console --group dev --constraint requirements.txt
 	$(COMPILE) --no-deps --output-file requirements-sdk-tests.txt --group sdk-tests
+	$(COMPILE) --no-deps --output-file requirements-chart-tests.txt --group chart-tests
 
 # Leaves .memadmin, which holds the embedded database.
 clean:
