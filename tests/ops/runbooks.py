@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 from django.conf import settings
 from django.db import connection
 
+from memadmin.embedded import cluster
 from memadmin.embedded.server import EmbeddedServer
 
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -71,6 +73,13 @@ class Shell:
 
     def run(self, commands: str, **variables: str) -> str:
         """Carries commands out, of which each must succeed. Returns what they printed, errors included."""
+        return self._run(commands, variables)
+
+    def run_as_owner_of(self, folder: Path, commands: str, **variables: str) -> str:
+        """As `run`, in a folder, and as the system user to whom it belongs."""
+        return self._run(commands, variables, cwd=folder, **cluster._account(folder))
+
+    def _run(self, commands: str, variables: dict[str, str], **how: Any) -> str:
         done = subprocess.run(
             ["sh", "-eu", "-c", commands],
             env=self.variables | variables,
@@ -78,9 +87,10 @@ class Shell:
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
+            **how,
         )
         assert done.returncode == 0, f"{commands}\nended with {done.returncode}:\n{done.stdout}"
-        return done.stdout
+        return str(done.stdout)
 
 
 def programs_of(server: EmbeddedServer) -> Path:
