@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pytest
+from django.db import connection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 
@@ -20,3 +22,12 @@ def pytest_configure(config: pytest.Config) -> None:
         return create_async_engine(url, connect_args=connect_args, **given)
 
     setattr(engine, "create_async_engine", without_statement_caches)  # noqa: B010  # which it imports from elsewhere
+
+
+@pytest.fixture(autouse=True, scope="module")
+def sessions_of_new_roles() -> None:
+    """The pooler's sessions are of the roles that the file before has taken away, which are made anew for this one."""
+    given = connection.settings_dict
+    reach = {"host": given["HOST"] or given["OPTIONS"]["host"], "port": given["PORT"] or given["OPTIONS"]["port"]}
+    with psycopg.connect(**reach, user=given["USER"], dbname="pgbouncer", autocommit=True) as administration:
+        administration.execute("RECONNECT")

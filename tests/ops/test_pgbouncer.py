@@ -43,6 +43,7 @@ unix_socket_dir = {folder}
 auth_type = trust
 auth_file = {folder}/users
 auth_user = postgres
+admin_users = postgres
 auth_query = SELECT usename, coalesce(passwd, '') FROM pg_shadow WHERE usename = $1
 max_client_conn = 200
 default_pool_size = 20
@@ -54,13 +55,21 @@ CHOSEN = [
     # Pages, files and searches, each with its event in a transaction of its own.
     "tests/audit/test_reads.py",
     "tests/sessions/test_reveal.py",
-    # Agents that recall and propose, and write by the SDK's own sessions.
+    # Agents that recall, propose, give signals and write by the SDK's own sessions. A call of the client is a pipeline.
     "tests/client/test_memories.py",
+    "tests/client/test_listing.py",
+    "tests/client/test_synchronous.py",
+    # Sessions and subjects that register themselves.
+    "tests/client/test_sessions.py",
 ]
 
 LEFT_OUT = [
     # Gives the planner options in its address, which pgbouncer drops.
     "tests/client/test_memories.py::test_what_is_meant_for_others_does_not_crowd_out_what_is_meant_for_it",
+    # Ends sessions of the server by the name of their client, and may be on one of them.
+    "tests/client/test_sessions.py::test_connections_that_the_server_ended_are_replaced",
+    # Looks for a session of the server by the number that its client knows, which is one of pgbouncer.
+    "tests/client/test_synchronous.py::test_closing_ends_the_calls_of_other_threads",
 ]
 
 pytestmark = pytest.mark.slow
