@@ -15,10 +15,11 @@ import tarfile
 import time
 import urllib.error
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.cookiejar import CookieJar
 from io import BytesIO
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlencode
 from urllib.request import HTTPCookieProcessor, OpenerDirector, build_opener
 
@@ -26,16 +27,20 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.auth.models import Group, User
+from procrastinate.contrib.django.models import ProcrastinateJob
 from pytest_django import DjangoDbBlocker
 
+from memadmin.audit.models import AuditEvent, AuditPending
 from memadmin.embedded.server import EmbeddedServer, server_for
 from memadmin.retention.models import LegalHold
 from memories_app.models import Memory
+from sessions_app.models import SessionRecord, SubjectAlias
 from tests.agents import agent_process, attach_main_store, make_agent_tables
 from tests.ops.runbooks import working_on
 from tests.ops.test_migrations_while_running import LAST_RELEASE
 from tests.ports import free_port
 from tests.processes import kill_with_children
+from tests.standby import wait_until
 from tests.template_database import copy_to
 
 pytestmark = pytest.mark.slow
@@ -88,6 +93,35 @@ class Version:
     def command(self, *arguments: str) -> str:
         return self.run("manage.py", *arguments)
 
+    def start(self, *arguments: str, errors: IO[str] | int = subprocess.STDOUT) -> subprocess.Popen[str]:
+        """One of its programs, with its output in a pipe, and errors too unless they go elsewhere."""
+        return subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=self.folder,
+            env=self.variables,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Within the block its worker works, and does not end by itself; afterwards it ends in order."""
+        log = self.folder_of_logs / f"worker of {self.name}.log"
+        with log.open("w") as errors:
+            worker = self.start("manage.py", "worker", errors=errors)
+        try:
+            assert worker.stdout
+            assert worker.stdout.readline() == "The worker is running.\n", f"{self.name}: {log.read_text()}"
+            yield
+            assert worker.poll() is None, f"{self.name}: the worker has ended: {log.read_text()}"
+            worker.terminate()
+            assert worker.wait(120) == 0, f"{self.name}: {log.read_text()}"
+        finally:
+            if worker.poll() is None:
+                kill_with_children(worker.pid)
+            worker.wait()
+
     @contextmanager
     def serving(self) -> Iterator[str]:
         """The address of its web server, which answers."""
@@ -125,14 +159,19 @@ def status_of(browser: OpenerDirector, address: str) -> int:
         return 0
 
 
-def lost_pages(address: str) -> tuple[list[str], int]:
-    """Addresses of the sidebar that show no page to somebody who may see all of them; and how many there are."""
+def signed_in(address: str) -> tuple[OpenerDirector, str]:
+    """The browser of a person who may see everything, and the first page."""
     browser = build_opener(HTTPCookieProcessor(CookieJar()))
     form = browser.open(f"{address}/accounts/login/").read().decode()
     token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', form)
     assert token
     given = {"login": "everything", "username": "everything", "password": PASSWORD, "csrfmiddlewaretoken": token[1]}
-    home = browser.open(f"{address}/accounts/login/", urlencode(given).encode()).read().decode()
+    return browser, browser.open(f"{address}/accounts/login/", urlencode(given).encode()).read().decode()
+
+
+def lost_pages(address: str) -> tuple[list[str], int]:
+    """Addresses of the sidebar that show no page to somebody who may see all of them; and how many there are."""
+    browser, home = signed_in(address)
     sidebar = sorted(set(re.findall(r'<a class="nav-link"\s+href="(/[^"]*)"', home)))
     return [page for page in sidebar if status_of(browser, address + page) != 200], len(sidebar)
 
@@ -218,8 +257,59 @@ def test_the_last_release_and_this_version_work_on_one_database(
         assert LegalHold.objects.count() == 2
 
 
+ROUNDS = 3
+
+
+def test_processes_of_both_write_at_the_same_time(
+    versions: list[Version], database: EmbeddedServer, tmp_path: Path
+) -> None:
+    """Web servers and workers of both run. Agents and commands of both write at once, also about the same subject, and
+    each web server shows what the other version's agent wrote, with an event of the log.
+    """
+    agents_address = f"postgresql://postgres@/memadmin?host={database.ensure_running().socket_dir}"
+    names = [[f"session-{turn}-{number}" for number in range(2)] for turn in range(ROUNDS)]
+    with ExitStack() as running:
+        addresses = [running.enter_context(version.serving()) for version in versions]
+        for version in versions:
+            running.enter_context(version.working())
+        browsers = [signed_in(address)[0] for address in addresses]
+        for turn in range(ROUNDS):
+            writing = [
+                version.start("-c", AGENT, agents_address, names[turn][number], f"shared-by-both-{turn}")
+                for number, version in enumerate(versions)
+            ]
+            writing += [
+                version.start("manage.py", "import_memories", str(facts_about(f"{turn}-{number}", tmp_path)))
+                for number, version in enumerate(versions)
+            ]
+            for program, expected in zip(writing, ["1\n", "1\n", "1 proposed", "1 proposed"], strict=True):
+                said, _ = program.communicate(timeout=300)
+                assert (program.returncode, expected in said) == (0, True), said
+            with working_on(database):
+                records = {record.session_id: record for record in SessionRecord.objects.all()}
+            for number, (browser, address) in enumerate(zip(browsers, addresses, strict=True)):
+                page = address + records[names[turn][1 - number]].get_absolute_url()
+                assert "Tea, please." in browser.open(page, timeout=120).read().decode()
+        with working_on(database):
+            wait_until(lambda: not AuditPending.objects.exists())
+    with working_on(database):
+        assert SessionRecord.objects.filter(session_id__in=[name for each in names for name in each]).count() == 6
+        assert AuditEvent.objects.filter(type="session.viewed").count() == 2 * ROUNDS
+        assert Memory.objects.count() == 4 * ROUNDS
+        # Agents of both versions found the one subject that they registered side by side.
+        assert SubjectAlias.objects.filter(key__startswith="shared-by-both").count() == ROUNDS
+        assert ProcrastinateJob.objects.filter(status="failed").count() == 0
+    for version in versions:
+        report = json.loads(version.command("verify_audit", "--json"))
+        assert report["verdict"] in ("ok", "unanchored"), f"{version.name}: {report}"
+
+
+def facts_about(name: str, folder: Path) -> Path:
+    file = folder / f"{name}.json"
+    file.write_text(json.dumps({f"person-{name}": {"favorite_drink": "chai"}}))
+    return file
+
+
 def propose(version: Version, number: int, folder: Path) -> None:
     """The command of this version proposes a memory."""
-    file = folder / f"{number}.json"
-    file.write_text(json.dumps({f"person-{number}": {"favorite_drink": "chai"}}))
-    assert "1 proposed" in version.command("import_memories", str(file))
+    assert "1 proposed" in version.command("import_memories", str(facts_about(str(number), folder)))
