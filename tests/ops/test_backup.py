@@ -17,6 +17,7 @@ from django.conf import settings as ours
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
+from psycopg import sql
 from pytest_django import DjangoDbBlocker
 from sqlalchemy.exc import DBAPIError
 
@@ -195,6 +196,13 @@ def test_the_runbook_with_a_base_backup(servers: list[EmbeddedServer], kept: dic
             cluster.stop(old)  # "Restart PostgreSQL"
     with working_on(move.old):
         assert list(operation.backups()) == [], "the finding of a server without an archive is gone"
+        correct = value_of("SHOW archive_command")
+        set_archive_command("false")
+        wait_until(lambda: [finding.level for finding in operation.backups()] == ["error"])
+        [finding] = operation.backups()
+        assert "correct archive_command, and reload the settings" in finding.hint
+        set_archive_command(correct)
+        wait_until(lambda: list(operation.backups()) == [])
         add_items("b1", "three")
         agent_process.end()
         segment = value_of("SELECT pg_walfile_name(pg_switch_wal())")
@@ -211,6 +219,14 @@ def test_the_runbook_with_a_base_backup(servers: list[EmbeddedServer], kept: dic
     move.shell.run_as_owner_of(new, restoring, **places)
     assert not move.may_connect("memadmin")
     move.open_the_doors(messages_of_bob=3)
+
+
+def set_archive_command(command: str) -> None:
+    """Takes effect, and something is to be archived."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql.SQL("ALTER SYSTEM SET archive_command = {}").format(sql.Literal(command)))
+        cursor.execute("SELECT pg_reload_conf()")
+        cursor.execute("SELECT pg_logical_emit_message(false, 'test', 'something'), pg_switch_wal()")
 
 
 def test_each_section_with_commands_is_carried_out() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -240,23 +241,45 @@ def test_the_system_page_and_the_checks_say_how_it_is(reading: Standby) -> None:
     assert state_and_findings() == ("ok", [])
     with reading.paused():
         assert state_and_findings() == ("degraded", ["error: The replica's replay is paused"])
+        [finding] = checks.replica()
+        [statement] = re.findall(r"Run (SELECT [^;]+);", finding.hint)
+        reading.run(statement)
+        wait_until(lambda: list(checks.replica()) == [])
     assert list(checks.primary()) == []
     try:
         reading.run("ALTER SYSTEM SET max_standby_streaming_delay = -1")
         reading.run("SELECT pg_reload_conf()")
         wait_until(lambda: reading.run("SHOW max_standby_streaming_delay") == "-1")
-        assert "max_standby_streaming_delay is -1" in state_and_findings()[1][0]
+        [finding] = checks.replica()
+        [(name, value)] = re.findall(r"(\w+) is -1: .* Set it to (\w+) in the replica's configuration", finding.hint)
+        reading.run(f"ALTER SYSTEM SET {name} = '{value}'")
+        reading.run("SELECT pg_reload_conf()")
+        wait_until(lambda: list(checks.replica()) == [])
     finally:
         reading.run("ALTER SYSTEM RESET max_standby_streaming_delay")
         reading.run("SELECT pg_reload_conf()")
+
+
+def test_a_standby_in_place_of_the_primary_is_found(reading: Standby, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patching:
+        patching.setattr(checks, "fetch", checks.ask_replica)
+        [finding] = checks.primary()
+        assert "Set it to the primary." in finding.hint
+    assert list(checks.primary()) == []
 
 
 def test_a_slot_without_a_limit_is_a_risk(reading: Standby) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_create_physical_replication_slot('memadmin_test')")
         try:
-            assert "has no limit" in state_and_findings()[1][0]
+            [finding] = checks.replica()
+            [name] = re.findall(r"has no limit: .* Set (\w+) on the primary", finding.hint)
+            cursor.execute(f"ALTER SYSTEM SET {name} = '10GB'")
+            cursor.execute("SELECT pg_reload_conf()")
+            wait_until(lambda: list(checks.replica()) == [])
         finally:
+            cursor.execute("ALTER SYSTEM RESET max_slot_wal_keep_size")
+            cursor.execute("SELECT pg_reload_conf()")
             cursor.execute("SELECT pg_drop_replication_slot('memadmin_test')")
 
 

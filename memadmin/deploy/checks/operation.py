@@ -29,10 +29,18 @@ LONGEST_SILENCE = "1 minute"
 """Age of a worker's last heartbeat; workers send one every five seconds."""
 
 
+WHAT_TO_DO = {
+    "not_anchored": "Set MEMADMIN_ANCHOR_PATH, MEMADMIN_ANCHOR_URL or MEMADMIN_ANCHOR_BUCKET for the workers.",
+    "unanchored": "Check that a worker is running, and that it reaches the anchor.",
+}
+"""Remedies by code, of problems whose sentence has none because readers of the log's page cannot carry them out."""
+
+
 def log() -> Iterator[CheckFinding]:
     """Audit log: events without a place, checkpoints without a signature or an anchor."""
     for problem in status.log_status().problems:
-        yield CheckFinding("error", f"log-{problem.code.replace('_', '-')}", problem.sentence)
+        hint = f"{problem.sentence} {WHAT_TO_DO.get(problem.code, '')}".strip()
+        yield CheckFinding("error", f"log-{problem.code.replace('_', '-')}", hint)
     if checkpoints.latest() is None and not (settings.SIGNING_KEY or settings.SIGNING_KEY_KEPT):
         yield CheckFinding(
             "error",
@@ -42,7 +50,7 @@ def log() -> Iterator[CheckFinding]:
         )
     verdict = status.latest_verdict()
     if verdict and verdict.verdict == "broken":
-        hint = f"The audit log was found broken at {verdict.at:%Y-%m-%d %H:%M} UTC; see /audit/ or verify_audit."
+        hint = f"The audit log was found broken at {verdict.at:%Y-%m-%d %H:%M} UTC; see /audit/, or run verify_audit."
         yield CheckFinding("error", "log-broken", hint)
     elif verdict and verdict.verdict == "unsigned":
         hint = (
@@ -160,7 +168,8 @@ def backups() -> Iterator[CheckFinding]:
     if mode != "off" and is_failing:
         hint = (
             f"PostgreSQL could not archive its write-ahead log at {failed_at:%Y-%m-%d %H:%M} UTC; backups"
-            " contain nothing newer."
+            " contain nothing newer. PostgreSQL's own log has the reason: correct archive_command, and reload the"
+            " settings."
         )
         yield CheckFinding("error", "backups", hint)
     elif mode == "off" and not has_replica:
@@ -168,7 +177,7 @@ def backups() -> Iterator[CheckFinding]:
             "warning",
             "backups",
             "PostgreSQL has no archive of its write-ahead log and no replica: everything written since the last"
-            " dump would be lost.",
+            " dump would be lost. Set archive_mode and archive_command, as docs/backup.md has them, or make a replica.",
         )
 
 
