@@ -27,7 +27,7 @@ class OutOfReach(models.TextChoices):
     BACKUPS = "backups", "Backups and write-ahead logs contain the data until they expire."
     SAVED_RUN_STATES = "saved_run_states", "Run states that the agents' programs saved contain whole conversations."
     COMPACTION = "compaction", "Compacted history at the model provider holds text that only the provider can open."
-    NOT_VACUUMED = "not_vacuumed", "Deleted rows stay in the files of these tables until PostgreSQL's next vacuum."
+    NOT_VACUUMED = "not_vacuumed", "Deleted rows stay in the files of some tables until PostgreSQL's next vacuum."
     SHORT_IDS = "short_ids", "IDs of fewer than three characters are not looked for in texts."
     NOT_SEARCHED = "not_searched", "Columns that memadmin's worker may not read were not searched."
     PROVIDER = "provider", "Conversations at the model provider cannot be reached without its key."

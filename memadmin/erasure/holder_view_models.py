@@ -13,6 +13,7 @@ from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.erasure.preview import Preview
 from memadmin.erasure.scan import erasable
 from memadmin.erasure.steps import STEPS
+from memadmin.erasure.steps.base import Counted
 
 StepState = ErasureStep.State
 
@@ -27,6 +28,9 @@ REACH_SYMBOLS: Mapping[str, str] = {
     OutOfReach.NOT_SEARCHED: "eye-off",
     OutOfReach.SHORT_IDS: "eye-off",
 }
+
+REACH_NOUNS: Mapping[str, str] = {OutOfReach.COMPACTION: "session", OutOfReach.NOT_VACUUMED: "table"}
+"""What the number of such copies counts."""
 
 ANYWHERE = "anywhere"
 """Place of a copy in a receipt, if it has none."""
@@ -111,6 +115,8 @@ class StepView:
 
     step: ErasureStep
     detail: str
+    previewed: int | None = None
+    """Rows of the preview that was approved; None if it has no number for this step."""
 
     @property
     def title(self) -> str:
@@ -136,7 +142,8 @@ class StepView:
     def is_empty(self) -> bool:
         """True if there was nothing to erase, and nothing is to be said."""
         step = self.step
-        return not (step.expected or step.erased or step.held or step.exceptions or step.reason) and not self.is_waiting
+        numbers = step.expected or step.erased or step.held or step.exceptions or self.previewed
+        return not (numbers or step.reason or self.is_waiting)
 
     @property
     def percent(self) -> int | None:
@@ -147,13 +154,17 @@ class StepView:
         return min(99, done * 100 // self.step.expected) if self.step.expected and done else None
 
     @property
-    def difference(self) -> str:
-        """How a finished step differs from the preview: "3 more than counted"; empty if it does not."""
-        step = self.step
-        if not self.is_finished:
-            return ""
+    def differences(self) -> list[str]:
+        """How the count at the start differs from the preview that was approved, and a finished step from the count:
+        "counted 5 at the start, 3 in the preview", "3 more than counted".
+        """
+        step, found = self.step, []
+        if self.previewed is not None and self.previewed != step.expected:
+            found.append(f"counted {step.expected:,} at the start, {self.previewed:,} in the preview")
         more = step.erased + step.held + sum(step.exceptions.values()) - step.expected
-        return f"{abs(more):,} {'more' if more > 0 else 'fewer'} than counted" if more else ""
+        if more and self.is_finished:
+            found.append(f"{abs(more):,} {'more' if more > 0 else 'fewer'} than counted")
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,18 +195,29 @@ class StepsView:
         return sum(step.step.held for step in self.steps)
 
     @property
+    def handled(self) -> int:
+        """Rows that are erased or kept."""
+        return self.erased + self.held
+
+    @property
+    def expected(self) -> int:
+        return sum(step.step.expected for step in self.steps)
+
+    @property
     def holders(self) -> int:
         """Number of holders from which something was erased."""
         return sum(step.step.erased > 0 for step in self.steps)
 
 
 def steps_view(case: SubjectRequest) -> StepsView:
-    """The steps of a request, with details from its preview. One query."""
-    details = {(row.get("name"), row.get("place")): row.get("details", {}) for row in case.preview.get("holders", ())}
-    views = [
-        StepView(step, in_words(details.get((step.name, step.place), {})))
-        for step in ErasureStep.objects.filter(request=case)
-    ]
+    """The steps of a request, with details and numbers from its preview. One query."""
+    holders = {holder.holder: holder.counted for holder in Preview.of_json(case.preview).holders}
+    views = []
+    for step in ErasureStep.objects.filter(request=case):
+        # A store that was connected after the preview had no rows in it.
+        numbers = holders.get(step.holder, Counted(0))
+        previewed = numbers.rows if holders and not numbers.problem else None
+        views.append(StepView(step, in_words(numbers.details), previewed))
     return StepsView(
         steps=[view for view in views if not view.is_empty],
         empty=", ".join(view.title for view in views if view.is_empty),
@@ -211,7 +233,8 @@ class ReachLine:
     sentence: str
     symbol: str
     place: str
-    count: int
+    count: str
+    """The number with its noun; empty if it is not known."""
     until: date | None
 
 
@@ -221,16 +244,19 @@ def out_of_reach_lines(rows: Sequence[Mapping[str, Any]]) -> list[ReachLine]:
     alike: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         alike.setdefault((row["code"], row.get("until") or ""), []).append(row)
-    return [
-        ReachLine(
-            sentence=sentences.get(code, code),
-            symbol=REACH_SYMBOLS.get(code, "archive"),
-            place=", ".join(row["place"] for row in group if row["place"] not in ("", ANYWHERE)),
-            count=sum(row.get("count", 0) for row in group),
-            until=date.fromisoformat(until) if until else None,
+    lines = []
+    for (code, until), group in alike.items():
+        count = sum(row.get("count", 0) for row in group)
+        lines.append(
+            ReachLine(
+                sentence=sentences.get(code, code),
+                symbol=REACH_SYMBOLS.get(code, "archive"),
+                place=", ".join(row["place"] for row in group if row["place"] not in ("", ANYWHERE)),
+                count=counted(count, REACH_NOUNS.get(code, "copy")) if count else "",
+                until=date.fromisoformat(until) if until else None,
+            )
         )
-        for (code, until), group in alike.items()
-    ]
+    return lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ from typing import Any
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import CharField, Q, QuerySet
+from django.db.models import CharField, Q, QuerySet, Subquery
 from django.db.models.functions import Cast
 
 from memadmin.accounts.models import ContentGrant, GrantedSession
 from memadmin.audit.log import erasing as audit_erasing
-from memadmin.audit.models import AuditDetail
+from memadmin.audit.models import AuditDetail, AuditEvent
+from memadmin.erasure.audit_events import ERASURE_STARTED, ROWS_ERASED
 from memadmin.erasure.exceptions import Left
 from memadmin.erasure.models import ErasureStep
 from memadmin.erasure.scope import SubjectScope
@@ -182,7 +183,10 @@ class AuditDetails(RowStep):
 
     name = "audit_details"
     title = "Details in the audit log"
-    what_happens = "Reasons and values are deleted; the events stay without them."
+    what_happens = (
+        "Reasons and values are deleted; the events stay without them. Those of the erasure itself are deleted, too,"
+        " and not counted."
+    )
     # Last, because each change of a governed row writes details. Finds them by our own ids, which stay.
     after = ("identity",)
 
@@ -194,6 +198,14 @@ class AuditDetails(RowStep):
         about |= listed & ~Q(event__shown=[])
         # What happens to the case itself has no personal data, and goes on being recorded.
         return AuditDetail.objects.filter(about).exclude(event__object_kind="erasure.subjectrequest")
+
+    def written_by_erasure(self, step: ErasureStep, keys: list[Any]) -> int:
+        """Each governed row that a step changes adds details. Those that others add meanwhile are not among these."""
+        of_case = AuditEvent.objects.filter(object_ref=step.request.id)
+        started = of_case.filter(type=ERASURE_STARTED.name).order_by("at")
+        workers = of_case.filter(type__in=[ERASURE_STARTED.name, ROWS_ERASED.name])
+        since_start = AuditEvent.objects.filter(id__in=keys, at__gte=Subquery(started.values("at")[:1]))
+        return since_start.filter(actor_ref__in=workers.values("actor_ref")).count()
 
     def erase_rows(self, scope: SubjectScope, rows: QuerySet[Any]) -> None:
         audit_erasing.erase_details_of([detail.pk for detail in rows.only("pk")], subject=scope.subject.pk)
