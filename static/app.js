@@ -121,12 +121,14 @@ let lastFocus = null;
 
 // A selector for the element, also on the next page; empty without one.
 function placeOf(element) {
-  const { id, name, value } = element;
+  const { id, name, value, form } = element;
   const href = element.getAttribute("href");
+  const label = element.getAttribute("aria-label");
   if (id) return `#${CSS.escape(id)}`;
   if (href) return `#main a[href="${CSS.escape(href)}"]`;
   if (name) return `#main [name="${CSS.escape(name)}"][value="${CSS.escape(value)}"]`;
-  return "";
+  if (form) return `#main form[action="${CSS.escape(form.getAttribute("action"))}"] [type="${CSS.escape(element.type)}"]`;
+  return label ? `#main [aria-label="${CSS.escape(label)}"]` : "";
 }
 
 document.addEventListener("focusin", ({ target }) => {
@@ -147,6 +149,35 @@ document.addEventListener("submit", ({ target: form, submitter }) => {
   sessionStorage.removeItem(UNDONE_AT);
   if (place) document.querySelector(place)?.focus();
 }
+
+// A part that refreshes itself keeps the focus within it, and waits while somebody fills in a form of it.
+const FIELDS = "input:not([type=hidden]), select, textarea";
+let focusedIn = "";
+
+function isFilledIn(field) {
+  const options = [...(field.options ?? [])];
+  if (options.some((option) => option.defaultSelected)) {
+    return options.some((option) => option.selected !== option.defaultSelected);
+  }
+  return field.value !== (field.defaultValue ?? field.value) || Boolean(field.checked) !== Boolean(field.defaultChecked);
+}
+
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (event.detail.requestConfig.triggeringEvent) return;
+  const fields = [...event.target.querySelectorAll(FIELDS)];
+  if (fields.some((field) => field === document.activeElement || isFilledIn(field))) event.preventDefault();
+});
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  // Another part may be refreshed before this one has settled.
+  const isWithin = detail.target.contains(document.activeElement) && !detail.requestConfig.triggeringEvent;
+  if (isWithin) focusedIn = placeOf(document.activeElement);
+});
+document.addEventListener("htmx:afterSettle", () => {
+  if (focusedIn && document.activeElement === document.body) {
+    document.querySelector(focusedIn)?.focus({ preventScroll: true });
+  }
+  focusedIn = "";
+});
 
 // A form that came back begins at its first mistake, which may be far below the top of the page.
 Array.from(document.querySelectorAll("main [aria-invalid=true]")).find(isShown)?.focus();

@@ -18,6 +18,14 @@ SignIn = Callable[..., User]
 Look = Callable[[str], None]
 
 
+def test_on_a_phone_a_record_has_room_for_its_values(page: Page, sign_in: SignIn) -> None:
+    sign_in("compliance")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/data-map/record/")
+    widths = page.locator(".facts dd").evaluate_all("(all) => all.map((each) => each.getBoundingClientRect().width)")
+    assert min(widths) > 150, "a value below the other, not a letter"
+
+
 def test_the_map_is_filtered_and_its_head_filled_in_by_keyboard(page: Page, sign_in: SignIn) -> None:
     sign_in("compliance")
     page.goto("/")
