@@ -108,6 +108,8 @@ def open_request(
     """
     subject = merge_target(Subject.objects.get(pk=subject.pk))
     received_on = received_on or now().date()
+    if joined := open_one(kind, subject):
+        return join(joined, by=by, known_as=known_as, note=note), False
     request = SubjectRequest(
         kind=kind,
         subject=subject,
@@ -122,20 +124,33 @@ def open_request(
         with transaction.atomic():
             request.save(force_insert=True)
     except IntegrityError:
-        request = SubjectRequest.objects.open().select_for_update().get(subject=subject, kind=kind)
-        audit.record(audit_events.REQUEST_JOINED, by=by, target=request, subject=subject)
-        request.note(Code.JOINED, by=by, text=note)
-        if known_as:
-            sealed = locators.seal(
-                [*locators.unseal(request.locators), *known_as], keys=locators.unseal_keys(request.locators)
-            )
-            SubjectRequest.objects.filter(pk=request.pk).update(locators=sealed)
-        request.refresh_from_db()
-        return request, False
+        # Opened a moment ago. Asked before, too: an insert that fails leaves a gap in the numbers of cases.
+        joined = open_one(kind, subject)
+        if joined is None:
+            raise
+        return join(joined, by=by, known_as=known_as, note=note), False
     audit.record(audit_events.REQUEST_OPENED, by=by, target=request, subject=subject, reason_code=kind)
     request.note(Code.RECEIVED, by=by, text=note)
     request.refresh_from_db()
     return request, True
+
+
+def open_one(kind: SubjectRequest.Kind, subject: Subject) -> SubjectRequest | None:
+    """The open case of this kind and subject, locked."""
+    return SubjectRequest.objects.open().select_for_update().filter(subject=subject, kind=kind).first()
+
+
+def join(request: SubjectRequest, *, by: User | None, known_as: Collection[str], note: str) -> SubjectRequest:
+    """A request that was received again joins its locked case. In the caller's transaction."""
+    audit.record(audit_events.REQUEST_JOINED, by=by, target=request, subject=request.subject_id)
+    request.note(Code.JOINED, by=by, text=note)
+    if known_as:
+        sealed = locators.seal(
+            [*locators.unseal(request.locators), *known_as], keys=locators.unseal_keys(request.locators)
+        )
+        SubjectRequest.objects.filter(pk=request.pk).update(locators=sealed)
+    request.refresh_from_db()
+    return request
 
 
 @transaction.atomic
@@ -317,28 +332,38 @@ def extend_request(request: SubjectRequest, *, until: date, note: str, by: User)
     request = locked(request, *State, by=by)
     if not may_extend(request):
         raise WrongState(request)
-    latest = latest_due_date(request)
-    if not request.due_on < until <= latest:
+    check_extension(request, until)
+    extend_locked([request], until=until, note=note, by=by)
+    request.refresh_from_db()
+    return request
+
+
+def check_extension(about: SubjectRequest | RequestBatch, until: date) -> None:
+    """Raises NotLater."""
+    latest = latest_due_date(about)
+    if not about.due_on < until <= latest:
         raise NotLater(latest)
-    return changed(
-        request,
-        audit_events.REQUEST_EXTENDED,
-        Code.EXTENDED,
-        by=by,
-        text=note,
-        due_on=until,
-        first_due_on=F("due_on"),
-        reminded=0,
+
+
+def extend_locked(requests: Collection[SubjectRequest], *, until: date, note: str, by: User) -> None:
+    """Extends the time of these cases, which are locked and may be extended. In the caller's transaction."""
+    for request in requests:
+        audit.record(audit_events.REQUEST_EXTENDED, by=by, target=request, subject=request.subject_id)
+    RequestNote.objects.bulk_create(
+        RequestNote(request=request, code=Code.EXTENDED, by=by, text=note) for request in requests
+    )
+    SubjectRequest.objects.filter(pk__in=[request.pk for request in requests]).update(
+        due_on=until, first_due_on=F("due_on"), reminded=0
     )
 
 
-def may_extend(request: SubjectRequest) -> bool:
+def may_extend(about: SubjectRequest | RequestBatch) -> bool:
     """True once, and before the due date."""
-    return not request.is_closed and request.first_due_on is None and request.due_on >= now().date()
+    return not about.is_closed and about.first_due_on is None and about.due_on >= now().date()
 
 
-def latest_due_date(request: SubjectRequest) -> date:
-    return due_date(request.received_on, EXTENDED_MONTHS)
+def latest_due_date(about: SubjectRequest | RequestBatch) -> date:
+    return due_date(about.received_on, EXTENDED_MONTHS)
 
 
 @transaction.atomic

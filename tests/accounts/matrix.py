@@ -159,7 +159,7 @@ MATRIX: dict[str, Rule] = {
     "batches:batch-correct": form(DECIDERS),
     **{
         f"batches:batch-{name}": verb(DECIDERS)
-        for name in ("count", "ask", "approve", "send-back", "cancel", "pause", "resume", "retry")
+        for name in ("count", "ask", "approve", "send-back", "extend", "cancel", "pause", "resume", "retry")
     },
     # Legal holds
     "sweeps:list": page(DECIDERS),

@@ -61,6 +61,25 @@ def test_a_batch_is_uploaded_corrected_and_approved_by_keyboard(page: Page, sign
     expect(page.get_by_text("Until then it can be cancelled")).to_be_visible()
 
 
+def test_a_refresh_waits_while_a_filter_is_typed(page: Page, sign_in: SignIn, refresh: Callable[[], None]) -> None:
+    colleague, officer = person("compliance", "reviewer"), sign_in("compliance")
+    batch = running(colleague, officer)
+    page.goto(batch.get_absolute_url())
+    page.get_by_label("Line or case").fill("12")
+    page.get_by_role("button", name="Apply").focus()
+    RequestBatch.objects.filter(pk=batch.pk).update(state="complete", closed_at=now())
+    refresh()
+    expect(page.get_by_label("Line or case")).to_have_value("12")
+    page.get_by_label("Line or case").fill("")
+    page.get_by_role("button", name="Apply").focus()
+    refresh()
+    # A closed batch refreshes itself no more, and the focus is where it was.
+    expect(page.locator("#state[hx-get]")).to_have_count(0)
+    expect(page.get_by_role("button", name="Apply")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="Outcomes")).to_be_visible()
+
+
 def awaiting(officer: User) -> RequestBatch:
     """A batch with one line of each problem."""
     make_subjects([f"cust_{number}" for number in range(41200, 41240)])

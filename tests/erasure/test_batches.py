@@ -12,13 +12,23 @@ from django.test.utils import CaptureQueriesContext
 from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
-from memadmin.erasure.batches import checking, outcomes, services
+from memadmin.erasure.batches import checking, outcomes, services, work
 from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.batches.parsing import parse
 from memadmin.erasure.batches.sealed import unseal
 from memadmin.erasure.batches.view_models import LineView
+from memadmin.erasure.batches.work import open_case
 from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
-from memadmin.erasure.services import AlreadyStarted, NotSecondApprover, OwnRequest, PreviewNeeded, WrongState
+from memadmin.erasure.services import (
+    AlreadyStarted,
+    NotLater,
+    NotSecondApprover,
+    OwnRequest,
+    PreviewNeeded,
+    WrongState,
+    extend_request,
+    latest_due_date,
+)
 from memadmin.runs import engine
 from memadmin.runs import services as runs
 from memadmin.runs.models import Run
@@ -232,6 +242,51 @@ def test_it_is_sent_back_with_a_note(officer: User, second: User) -> None:
 
 
 # --- run --------------------------------------------------------------------------------------------------------------
+
+
+def test_its_time_is_extended_once_with_that_of_its_cases(officer: User, second: User) -> None:
+    """Of those that are open, and of those to come; a case that a line has joined keeps its own."""
+    bob, *_ = make_subjects(["bob", "ada", "eve"])
+    letter = make_request(bob, by=officer)
+    batch = approved_batch(csv_of("bob", "ada", "eve"), by=officer, second=second)
+    RequestBatch.objects.filter(pk=batch.pk).update(state=State.RUNNING, started_at=now())
+    _, ada, eve = batch.lines.order_by("number").select_related("subject")
+    open_case(batch, ada)
+    first, latest = batch.due_on, latest_due_date(batch)
+    for wrong in (first, latest + timedelta(days=1)):
+        with pytest.raises(NotLater):
+            services.extend(batch, until=wrong, note="many stores", by=second)
+    batch = services.extend(batch, until=latest, note="many stores", by=second)
+    assert (batch.due_on, batch.first_due_on, batch.note) == (latest, first, "closed accounts\nExtended: many stores")
+    open_case(batch, eve)
+    letter.refresh_from_db()
+    assert (letter.due_on, letter.first_due_on) == (first, None)
+    cases = SubjectRequest.objects.filter(channel="file")
+    assert set(cases.values_list("due_on", "first_due_on")) == {(latest, first)}
+    extended = AuditEvent.objects.filter(type__in=["batch.extended", "request.extended"])
+    assert set(extended.values_list("object_ref", flat=True)) == {batch.id, cases.get(subject=ada.subject).id}
+    with pytest.raises(WrongState):
+        services.extend(batch, until=latest, note="again", by=officer)
+    for case in cases:
+        with pytest.raises(WrongState):
+            extend_request(case, until=latest, note="again", by=officer)
+
+
+def test_a_case_that_opens_while_its_batch_is_extended_is_extended(
+    officer: User, second: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker has read the batch before."""
+    make_subjects(["ada"])
+    batch = approved_batch(csv_of("ada"), by=officer, second=second)
+    latest, start = latest_due_date(batch), work.start
+
+    def start_and_extend(lease: engine.Lease, known: RequestBatch) -> None:
+        start(lease, known)
+        services.extend(RequestBatch.objects.get(pk=known.pk), until=latest, note="many stores", by=second)
+
+    monkeypatch.setattr(work, "start", start_and_extend)
+    work_off_batch(batch)
+    assert SubjectRequest.objects.get().due_on == latest
 
 
 def test_each_line_becomes_a_case_with_its_receipt(officer: User, second: User) -> None:

@@ -14,6 +14,7 @@ from memadmin.audit.models import AuditEvent
 from memadmin.erasure.batches import services
 from memadmin.erasure.batches.work import open_case
 from memadmin.erasure.models import RequestBatch, SubjectRequest
+from memadmin.erasure.services import latest_due_date
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from tests.accounts.factors import let_proof_age
@@ -210,6 +211,21 @@ def test_it_is_sent_back_paused_resumed_and_retried(
     assert first.post(f"{here}resume/").status_code == 302
     assert first.post(f"{here}retry/").status_code == 302
     assert Run.objects.get(subject_request__subject=bob).state == Run.State.WAITING
+
+
+def test_its_time_is_extended(first: Client, officer: User) -> None:
+    make_subjects(["ann"])
+    batch = awaiting_batch(csv_of("ann"), by=officer)
+    here, latest = batch.get_absolute_url(), latest_due_date(batch)
+    assert f'value="{latest}"' in text(first.get(here))
+    for until, sentence in (("soon", "Enter a date"), (str(batch.due_on), "must be after the due date")):
+        answer = first.post(f"{here}extend/", {"until": until, "note": "many stores"})
+        assert (answer.status_code, sentence in text(answer)) == (422, True)
+    assert first.post(f"{here}extend/", {"until": str(latest), "note": "many stores"}).status_code == 302
+    page = text(first.get(here))
+    assert f"extended from {batch.due_on:%-d %B}" in page
+    assert f"{here}extend/" not in page
+    assert first.post(f"{here}extend/", {"until": str(latest), "note": "again"}).status_code == 409
 
 
 def test_outcomes_are_filtered_and_paged(first: Client, officer: User, colleague: User) -> None:

@@ -13,8 +13,8 @@ from memadmin.erasure.batches.forms import CorrectForm
 from memadmin.erasure.batches.sealed import unseal
 from memadmin.erasure.batches.view_models import LineView
 from memadmin.erasure.batches.views import APPROVE, HANDLE, VIEW, batch_page
-from memadmin.erasure.forms import ApprovalForm, NoteForm
-from memadmin.erasure.services import NotSecondApprover, OwnRequest, RequestError
+from memadmin.erasure.forms import ApprovalForm, ExtendForm, NoteForm
+from memadmin.erasure.services import NotLater, NotSecondApprover, OwnRequest, RequestError
 from memadmin.erasure.views.performing import REFUSED, pause_run, resume_run
 from memadmin.web.pages import operator_page
 from memadmin.web.performing import Performer
@@ -28,7 +28,7 @@ perform = Performer(
     batch_page,
     REFUSED,
     forbidden=(NotSecondApprover, OwnRequest),
-    fields={services.WrongConfirmation: "typed"},
+    fields={services.WrongConfirmation: "typed", NotLater: "until"},
 )
 
 
@@ -84,6 +84,12 @@ def approve(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
 def send_back(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
     form = NoteForm(request.POST, auto_id="send-back-%s")
     return perform(request, batch_id, services.send_back, "The batch was sent back.", send_back_form=form)
+
+
+@operator_page(HANDLE, VIEW, methods="POST")
+def extend(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
+    form = ExtendForm(request.POST, auto_id="extend-%s")
+    return perform(request, batch_id, services.extend, "The time was extended, also of its cases.", extend_form=form)
 
 
 @operator_page(HANDLE, VIEW, methods="POST")

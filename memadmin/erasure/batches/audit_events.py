@@ -55,6 +55,13 @@ BATCH_APPROVAL_DENIED = declare(
 BATCH_SENT_BACK = declare(
     "batch.sent_back", "A batch was sent back instead of approved.", sentence="{actor} sent back {object}", object=BATCH
 )
+BATCH_EXTENDED = declare(
+    "batch.extended",
+    "The time of a batch, and of its open cases, was extended.",
+    sentence="{actor} extended the time of {object}[ with {subjects}]",
+    object=BATCH,
+    counters=("subjects",),
+)
 BATCH_REMINDED = declare(
     "batch.reminded",
     "A reminder of a batch's due date was sent.",

@@ -1,4 +1,4 @@
-"""Services of a batch: upload, correct a line, ask for approval, approve, send back, cancel, retry."""
+"""Services of a batch: upload, correct a line, ask for approval, approve, send back, extend, cancel, retry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from memadmin.erasure.batches.checking import check_lines
 from memadmin.erasure.batches.parsing import parse, parse_line
 from memadmin.erasure.batches.sealed import unseal
 from memadmin.erasure.deadlines import due_date
-from memadmin.erasure.models import BatchLine, RequestBatch
+from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
 from memadmin.erasure.services import (
     PREVIEW_AGE,
     AlreadyStarted,
@@ -30,7 +30,10 @@ from memadmin.erasure.services import (
     PreviewNeeded,
     RequestError,
     WrongState,
+    check_extension,
+    extend_locked,
     is_second_person,
+    may_extend,
 )
 from memadmin.runs import services as runs
 from memadmin.runs.models import Run
@@ -219,6 +222,33 @@ def send_back(batch: RequestBatch, *, note: str, by: User) -> RequestBatch:
     if note:
         columns["note"] = f"{batch.note}\n{note}".strip()[:2_000]
     return changed(batch, audit_events.BATCH_SENT_BACK, by=by, **columns)
+
+
+@transaction.atomic
+def extend(batch: RequestBatch, *, until: date, note: str, by: User) -> RequestBatch:
+    """Extends the time of a batch, of its open cases, and of those that it will open; once, as that of a request.
+
+    Cases that were open before the batch, or have a later due date already, keep theirs. Raises WrongState, NotLater
+    and OwnRequest.
+    """
+    batch = locked(batch, *State)
+    if not may_extend(batch):
+        raise WrongState(batch)
+    check_extension(batch, until)
+    refuse_own(batch, by)
+    cases = SubjectRequest.objects.open().filter(channel=SubjectRequest.Channel.FILE, batch_lines__batch=batch)
+    not_extended = cases.filter(first_due_on__isnull=True, due_on=batch.due_on).order_by("number")
+    batch = changed(
+        batch,
+        audit_events.BATCH_EXTENDED,
+        by=by,
+        subjects=accepted_lines(batch).count(),
+        due_on=until,
+        reminded=0,
+        note=f"{batch.note}\nExtended: {note}".strip()[:2_000],
+    )
+    extend_locked(list(not_extended.select_for_update(of=("self",))), until=until, note=note, by=by)
+    return batch
 
 
 def cancel(batch: RequestBatch, *, by: User) -> RequestBatch:

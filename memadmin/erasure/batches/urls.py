@@ -15,6 +15,7 @@ urlpatterns = [
     path("<uuid:batch_id>/ask/", actions.ask, name="batch-ask"),
     path("<uuid:batch_id>/approve/", actions.approve, name="batch-approve"),
     path("<uuid:batch_id>/send-back/", actions.send_back, name="batch-send-back"),
+    path("<uuid:batch_id>/extend/", actions.extend, name="batch-extend"),
     path("<uuid:batch_id>/cancel/", actions.cancel, name="batch-cancel"),
     path("<uuid:batch_id>/pause/", actions.pause, name="batch-pause"),
     path("<uuid:batch_id>/resume/", actions.resume, name="batch-resume"),

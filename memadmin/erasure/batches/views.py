@@ -20,8 +20,9 @@ from memadmin.erasure.batches.forms import OutcomeFilters, UploadForm
 from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.batches.parsing import MOST_BYTES, BadFile
 from memadmin.erasure.batches.view_models import BatchView, line_views, rows_per_second
-from memadmin.erasure.forms import ApprovalForm, NoteForm
+from memadmin.erasure.forms import ApprovalForm, ExtendForm, NoteForm
 from memadmin.erasure.models import BatchLine, ErasureStep, RequestBatch
+from memadmin.erasure.services import latest_due_date, may_extend
 from memadmin.erasure.view_models import length_in_words
 from memadmin.runs.models import Run
 from memadmin.runs.view_models import view_of
@@ -108,13 +109,16 @@ def batch_page(
         "batch": shown,
         "view": view,
         "problem": problem,
-        "refresh": seconds_to_refresh(shown, view),
+        # A refresh would take the reason away while it is read.
+        "refresh": 0 if problem else seconds_to_refresh(shown, view),
         "cancel_window": length_in_words(settings.CANCEL_WINDOW),
         "may_change": may_handle and shown.state == State.UPLOADED,
         "may_count": may_handle and shown.state in (State.UPLOADED, State.AWAITING),
         "may_cancel": may_handle and not shown.is_started and not shown.is_closed,
         "item": view_of(shown.run, request.user) if shown.run else None,
     }
+    if may_handle and may_extend(shown):
+        context["extend_form"] = ExtendForm(auto_id="extend-%s", initial={"until": latest_due_date(shown)})
     if view.is_counting and shown.preview_run:
         context["counting"] = view_of(shown.preview_run, request.user)
     if shown.state == State.AWAITING:

@@ -101,6 +101,8 @@ def open_next(lease: Lease, batch: RequestBatch) -> bool:
     """
     run = None
     with lease.chunk():
+        # As it is now, and as it stays until the case is open: its time may have been extended.
+        batch = RequestBatch.objects.select_for_update(no_key=True, of=("self",)).select_related("run").get(pk=batch.pk)
         lines = services.accepted_lines(batch).filter(request__isnull=True).select_related("subject")
         line = lines.order_by("number").first()
         if line is not None:
@@ -152,6 +154,8 @@ def open_case(batch: RequestBatch, line: BatchLine) -> Run | None:
         "approved_by": approver,
         "approved_at": batch.approved_at,
         "starts_at": batch.starts_at,
+        "due_on": batch.due_on,
+        "first_due_on": batch.first_due_on,
         "run": run,
         "scanned_by": batch.run,
     }

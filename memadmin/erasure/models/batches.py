@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import date
 from typing import ClassVar
 
 from django.conf import settings
@@ -14,6 +15,7 @@ from django.urls import reverse
 
 from memadmin import audit
 from memadmin.erasure import querysets
+from memadmin.erasure.deadlines import due_date
 from memadmin.erasure.models.requests import SubjectRequest
 from memadmin.runs.models import Run
 from sessions_app.models import Subject
@@ -106,6 +108,12 @@ class RequestBatch(models.Model):
     @property
     def is_closed(self) -> bool:
         return self.closed_at is not None
+
+    @property
+    def first_due_on(self) -> date | None:
+        """The first due date, if the time was extended."""
+        first = due_date(self.received_on)
+        return first if self.due_on != first else None
 
     @property
     def is_started(self) -> bool:
