@@ -30,6 +30,7 @@ class OutOfReach(models.TextChoices):
     NOT_VACUUMED = "not_vacuumed", "Deleted rows stay in the files of some tables until PostgreSQL's next vacuum."
     SHORT_IDS = "short_ids", "IDs of fewer than three characters are not looked for in texts."
     NOT_SEARCHED = "not_searched", "Columns that memadmin's worker may not read were not searched."
+    DOWNLOADS = "downloads", "Files that people downloaded before are wherever they keep them; the audit log has who."
     PROVIDER = "provider", "Conversations at the model provider cannot be reached without its key."
     LOGS = (
         "logs",

@@ -25,11 +25,16 @@ REACH_SYMBOLS: Mapping[str, str] = {
     OutOfReach.COMPACTION: "cloud",
     OutOfReach.PROVIDER: "cloud",
     OutOfReach.LOGS: "server",
+    OutOfReach.DOWNLOADS: "download",
     OutOfReach.NOT_SEARCHED: "eye-off",
     OutOfReach.SHORT_IDS: "eye-off",
 }
 
-REACH_NOUNS: Mapping[str, str] = {OutOfReach.COMPACTION: "session", OutOfReach.NOT_VACUUMED: "table"}
+REACH_NOUNS: Mapping[str, str] = {
+    OutOfReach.COMPACTION: "session",
+    OutOfReach.NOT_VACUUMED: "table",
+    OutOfReach.DOWNLOADS: "download",
+}
 """What the number of such copies counts."""
 
 ANYWHERE = "anywhere"

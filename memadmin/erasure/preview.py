@@ -8,8 +8,10 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
+from django.db.models import Q
 from django.utils.timezone import now
 
+from memadmin.audit.models import AuditEvent
 from memadmin.erasure.exceptions import OutOfReach
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.models.steps import holder_name
@@ -18,6 +20,9 @@ from memadmin.erasure.steps import STEPS, step_named, steps_with_rows
 from memadmin.erasure.steps.base import Counted
 from sessions_app.models import SessionFinding, Subject
 from sessions_app.services.erasing_subjects import group_of
+
+DOWNLOADS = ("session.downloaded", "item.downloaded", "memory.exported", "access.copy_fetched")
+"""Types of events of files that left the console."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +107,25 @@ def group_ids(subject: Subject) -> list[str]:
 
 
 def out_of_reach(scope: SubjectScope) -> list[dict[str, Any]]:
-    """Copies that no step reaches. One query."""
+    """Copies that no step reaches. Two queries."""
     until = (now() + timedelta(days=settings.BACKUP_DAYS)).date().isoformat()
     rows = [out_of_reach_row(OutOfReach.BACKUPS, until=until)]
     compacted = SessionFinding.objects.filter(record_id__in=scope.records().values("id"), kind="compaction").count()
     if compacted:
         rows.append(out_of_reach_row(OutOfReach.COMPACTION, count=compacted))
-    return [*rows, out_of_reach_row(OutOfReach.SAVED_RUN_STATES), out_of_reach_row(OutOfReach.LOGS)]
+    return [
+        *rows,
+        *downloads(scope),
+        out_of_reach_row(OutOfReach.SAVED_RUN_STATES),
+        out_of_reach_row(OutOfReach.LOGS),
+    ]
+
+
+def downloads(scope: SubjectScope) -> list[dict[str, Any]]:
+    """Files with content of this person alone that the audit log says were downloaded (GDPR article 19). One query."""
+    about = Q(object_ref__in=scope.records().values("id")) | Q(subject_ref__in=scope.group)
+    count = AuditEvent.objects.filter(about, type__in=DOWNLOADS).count()
+    return [out_of_reach_row(OutOfReach.DOWNLOADS, count=count)] if count else []
 
 
 def out_of_reach_row(code: OutOfReach, *, place: str = "", count: int = 0, until: str = "") -> dict[str, Any]:

@@ -14,9 +14,10 @@ from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.erasure import audit_events, closing, locators, scan
+from memadmin.erasure.exceptions import OutOfReach
 from memadmin.erasure.mails import mail_handlers
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
-from memadmin.erasure.preview import Preview, group_ids, preview_erasure
+from memadmin.erasure.preview import Preview, downloads, group_ids, preview_erasure, replace_out_of_reach
 from memadmin.erasure.scan import CLEAN
 from memadmin.erasure.scan.sessions import erase_strays
 from memadmin.erasure.scope import SubjectScope, scope_of
@@ -157,8 +158,10 @@ def start(lease: Lease, request: SubjectRequest) -> None:
             },
         )
         locked.note(RequestNote.Code.STARTED)
+        replace_out_of_reach(locked, OutOfReach.DOWNLOADS, downloads(scope))
         SubjectRequest.objects.filter(pk=locked.pk).update(
             state=State.RUNNING,
+            preview=locked.preview,
             started_at=Now(),
             locators=locators.seal([*locators.unseal(locked.locators), *scope.texts], keys=scope.keys),
         )

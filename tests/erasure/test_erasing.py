@@ -9,18 +9,22 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
+from memadmin import audit
 from memadmin.client.subjects import Subject as SubjectInHost
 from memadmin.erasure.data_map import places
+from memadmin.erasure.holder_view_models import out_of_reach_lines
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.erasure.preview import Preview
 from memadmin.runs.models import Run
 from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Signal
+from sessions_app.audit_events import SESSION_DOWNLOADED
 from sessions_app.encryption.subject_keys import key_folder
 from sessions_app.models import SessionRecord, SubjectAlias
 from sessions_app.services.sessions import attach_sessions
 from tests.agents import add_items, attach_main_store, value_of
 from tests.builders import make_subject
 from tests.erasure.builders import approved, work_off
+from tests.erasure.faults import with_sessions
 from tests.memories.builders import approved as approved_memory
 from tests.sealed import NEW_KEY, secrets
 
@@ -58,6 +62,24 @@ def test_everything_about_the_person_goes_and_nothing_else(agent_tables: None, o
     assert receipt["versions"]["data_map"] == hashlib.sha256(places.FILE.read_bytes()).hexdigest()[:12]
     assert receipt["counts"]["sessions/main"] == 60
     assert "ada-1" not in request.receipt
+
+
+def test_files_that_were_downloaded_before_are_named(agent_tables: None, officer: User, second: User) -> None:
+    """For GDPR article 19: those of this person alone, also after the preview."""
+    attach_main_store()
+    ada, bob = with_sessions("ada-1", by=officer), with_sessions("bob-1", by=officer)
+    of_ada, of_bob = (SessionRecord.objects.filter(subject=each).first() for each in (ada, bob))
+    audit.record_alone(SESSION_DOWNLOADED, by=officer, target=of_bob)
+    request = approved(ada, by=officer, second=second)
+    assert "downloads" not in {row["code"] for row in request.preview["out_of_reach"]}
+    for _ in range(2):
+        audit.record_alone(SESSION_DOWNLOADED, by=officer, target=of_ada)
+    work_off(request)
+    (line,) = (line for line in out_of_reach_lines(request.preview["out_of_reach"]) if line.symbol == "download")
+    assert line.count == "2 downloads"
+    receipt = json.loads(request.receipt)["payload"]
+    assert "downloads" in {row["code"] for row in receipt["out_of_reach"]}
+    assert receipt["outcome"] == "complete"
 
 
 def test_the_keys_of_the_person_are_destroyed(
