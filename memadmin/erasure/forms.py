@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 from django.contrib.auth.models import User
 from django.db.models import Q
-from django.utils.timezone import now
+from django.utils.timezone import localdate
 
 from memadmin.erasure import locators
 from memadmin.erasure.models import SubjectRequest
@@ -48,7 +48,7 @@ def in_sentences(choices: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 class ReceivedForm(forms.Form):
-    """The day of receipt: today, unless another one is entered."""
+    """The day of receipt: today, unless another one is entered. Today is that of the person's time zone."""
 
     received_on = forms.DateField(
         label="Received on",
@@ -58,12 +58,12 @@ class ReceivedForm(forms.Form):
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        kwargs["initial"] = {"received_on": now().date(), **kwargs.get("initial", {})}
+        kwargs["initial"] = {"received_on": localdate(), **kwargs.get("initial", {})}
         super().__init__(*args, **kwargs)
 
     def clean_received_on(self) -> date:
         chosen: date = self.cleaned_data["received_on"]
-        if not now().date() - OLDEST <= chosen <= now().date():
+        if not localdate() - OLDEST <= chosen <= localdate():
             raise forms.ValidationError("The day of receipt must be within the last year, and not in the future.")
         return chosen
 
@@ -193,12 +193,25 @@ class NoteForm(forms.Form):
     note = forms.CharField(max_length=2_000, widget=lines(3), error_messages={"required": "Enter a note."})
 
 
+class HandOverForm(forms.Form):
+    """How a person has received the copy of their data."""
+
+    note = forms.CharField(
+        label="How it was handed over",
+        max_length=2_000,
+        widget=lines(),
+        help_text="For example: by registered letter to the address on file. Closes the case.",
+        error_messages={"required": "Enter how it was handed over."},
+    )
+
+
 class RefuseForm(NoteForm):
     """Why a request is refused."""
 
+    # None is chosen in advance: it closes the case, and the person is told it.
     reason = forms.TypedChoiceField(
         coerce=SubjectRequest.Refusal,
-        choices=in_sentences(SubjectRequest.Refusal.choices),
+        choices=[("", "Choose a reason"), *in_sentences(SubjectRequest.Refusal.choices)],
         widget=select(),
         error_messages={"required": "Choose a reason.", "invalid_choice": "Choose a reason from the list."},
     )

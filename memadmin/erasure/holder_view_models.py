@@ -31,9 +31,9 @@ REACH_SYMBOLS: Mapping[str, str] = {
 }
 
 REACH_NOUNS: Mapping[str, str] = {
-    OutOfReach.COMPACTION: "session",
-    OutOfReach.NOT_VACUUMED: "table",
-    OutOfReach.DOWNLOADS: "download",
+    OutOfReach.COMPACTION: "sessions",
+    OutOfReach.NOT_VACUUMED: "tables",
+    OutOfReach.DOWNLOADS: "downloads",
 }
 """What the number of such copies counts."""
 
@@ -257,7 +257,7 @@ def out_of_reach_lines(rows: Sequence[Mapping[str, Any]]) -> list[ReachLine]:
                 sentence=sentences.get(code, code),
                 symbol=REACH_SYMBOLS.get(code, "archive"),
                 place=", ".join(row["place"] for row in group if row["place"] not in ("", ANYWHERE)),
-                count=counted(count, REACH_NOUNS.get(code, "copy")) if count else "",
+                count=counted(count, REACH_NOUNS.get(code, "copies")) if count else "",
                 until=date.fromisoformat(until) if until else None,
             )
         )

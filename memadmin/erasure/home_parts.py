@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from django.contrib.auth.models import User
 from django.db.models import Count, Q
 from django.urls import reverse
-from django.utils.timezone import now
+from django.utils.timezone import localdate
 
 from memadmin.counting import COUNT_CAP, count_up_to, counted
 from memadmin.erasure.models import RequestBatch, SubjectRequest
@@ -64,7 +64,7 @@ def requests_to_approve(user: User) -> HomeParts:
 @on_home("Due dates of requests", HANDLE)
 def requests_due(user: User) -> HomeParts:
     """Requests and batches that are overdue or due soon, and runs that stand still. Four queries at most."""
-    today = now().date()
+    today = localdate()
     entries = [
         Waiting(
             f"{about} is {'overdue' if about.due_on < today else f'due on {day(about.due_on)}'}",
@@ -100,7 +100,7 @@ def kind_of(about: SubjectRequest | RequestBatch) -> str:
 
 def due(on: date) -> str:
     """The time left: "due in 2 days", "due today", "3 days overdue"."""
-    left = (on - now().date()).days
+    left = (on - localdate()).days
     if left == 0:
         return "due today"
     return f"due in {counted(left, 'days')}" if left > 0 else f"{counted(-left, 'days')} overdue"
@@ -109,7 +109,7 @@ def due(on: date) -> str:
 @on_home("Open requests", VIEW, roles=("compliance",))
 def open_requests(user: User) -> HomeParts:
     """Open requests by days left, and the news since yesterday. Three queries, one over the open requests."""
-    today = now().date()
+    today = localdate()
     columns = {
         f"{name}_{place}": Count(
             "pk",

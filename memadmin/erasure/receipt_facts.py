@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from memadmin.erasure.holder_view_models import (
+    TITLES,
     ReachLine,
     StayingLine,
     exception_lines,
@@ -32,6 +33,9 @@ class ReceiptFacts:
     signature: str
     outcome: str
     erased: Sequence[tuple[str, int]]
+    """Holders with the number of rows erased, the most first; without those that had none."""
+    empty: str
+    """Titles of holders that had none."""
     held: Sequence[tuple[str, int]]
     exceptions: Sequence[StayingLine]
     out_of_reach: Sequence[ReachLine]
@@ -46,7 +50,7 @@ class ReceiptFacts:
 
     @property
     def holders(self) -> int:
-        return sum(count > 0 for _, count in self.erased)
+        return len(self.erased)
 
     @property
     def version(self) -> str:
@@ -68,6 +72,7 @@ def facts_of(receipt: str) -> ReceiptFacts:
     stated = json.loads(receipt)
     payload = stated["payload"]
     event = stated.get("event", "")
+    erased = counts(payload.get("counts", {}))
     # The text of a checkpoint has the name of the log, its size and its root in three lines.
     checkpoint: str = stated.get("checkpoint", "")
     _, size, root, *_ = [*checkpoint.split("\n"), "", "", ""]
@@ -79,7 +84,8 @@ def facts_of(receipt: str) -> ReceiptFacts:
         key=stated.get("key", ""),
         signature=stated.get("signature", ""),
         outcome=SubjectRequest.State(payload["outcome"]).label,
-        erased=counts(payload.get("counts", {})),
+        erased=[(title, count) for title, count in erased if count],
+        empty=", ".join(title for title, count in erased if not count),
         held=counts(payload.get("held", {})),
         exceptions=exception_lines(payload.get("exceptions", ())),
         out_of_reach=out_of_reach_lines(payload.get("out_of_reach", ())),
@@ -87,4 +93,11 @@ def facts_of(receipt: str) -> ReceiptFacts:
 
 
 def counts(rows: Mapping[str, int]) -> list[tuple[str, int]]:
-    return [(holder_title(name), count) for name, count in rows.items()]
+    """Titles of holders with their numbers, the highest first. A store is named as one: who reads it may know none."""
+    titles = {name: title_of(name) for name in rows}
+    return sorted(((titles[name], count) for name, count in rows.items()), key=lambda row: (-row[1], row[0]))
+
+
+def title_of(holder: str) -> str:
+    name, _, store = holder.partition("/")
+    return f"{TITLES.get(name, name)} in the store {store}" if store else holder_title(holder)

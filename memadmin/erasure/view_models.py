@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import Count, Q, Sum
-from django.utils.timezone import now
+from django.utils.timezone import localdate, now
 
 from memadmin.counting import counted
 from memadmin.erasure.models import ErasureStep, RequestBatch, SubjectRequest
@@ -45,6 +45,9 @@ RUN_LOOKS = {
 }
 """Colour, symbol and word of an erasure whose run needs a person."""
 
+BUILT = (Run.State.COMPLETE, Run.State.COMPLETE_WITH_EXCEPTIONS)
+"""States of a run that has built a copy."""
+
 SOON = timedelta(days=5)
 """A due date that is nearer is marked."""
 
@@ -58,7 +61,7 @@ def day(on: date | None) -> str:
     """A day: "21 Nov", with its year if that is not this one."""
     if on is None:
         return ""
-    year = "" if on.year == now().year else f" {on.year}"
+    year = "" if on.year == localdate().year else f" {on.year}"
     return f"{on.day} {on:%b}{year}"
 
 
@@ -149,13 +152,13 @@ class ProgressView:
 
     @property
     def days_left(self) -> int:
-        return (self.shown.due_on - now().date()).days
+        return (self.shown.due_on - localdate()).days
 
     @property
     def due(self) -> str:
         """The time that is left, or since when it is closed."""
         if self.shown.closed_at:
-            return f"closed {day(self.shown.closed_at.date())}"
+            return f"closed {day(localdate(self.shown.closed_at))}"
         if self.days_left < 0:
             return f"{counted(-self.days_left, 'days')} overdue"
         return f"{counted(self.days_left, 'days')} left" if self.days_left else "due today"
@@ -192,7 +195,7 @@ class ProgressView:
     @property
     def end(self) -> str:
         """When it was closed, or must be."""
-        return day(self.shown.closed_at.date()) if self.shown.closed_at else f"by {day(self.shown.due_on)}"
+        return day(localdate(self.shown.closed_at)) if self.shown.closed_at else f"by {day(self.shown.due_on)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +227,7 @@ class CaseView(ProgressView):
     def closed_against_due(self) -> str:
         """How a closed request kept its due date: "9 days before due"."""
         closed = self.case.closed_at
-        days = (self.case.due_on - closed.date()).days if closed else 0
+        days = (self.case.due_on - localdate(closed)).days if closed else 0
         return f"{counted(abs(days), 'days')} {'before' if days > 0 else 'after'} due" if days else "on the due date"
 
     # --- what the list tells ------------------------------------------------------------------------------------------
@@ -239,14 +242,14 @@ class CaseView(ProgressView):
         case = self.case
         if case.state == State.RECEIVED:
             return "identity not checked"
+        if not self.is_erasure and not case.is_closed:
+            return "copy is ready" if self._is_copy_ready else self._run_reason or "to be answered"
         if case.state in (State.CHECKED, State.AWAITING):
-            if not self.is_erasure:
-                return "to be answered"
             return self.size if case.previewed_at else "not counted yet"
         if case.state == State.APPROVED:
             return f"starts {day_and_minute(case.starts_at)}" if case.starts_at else ""
-        if case.state in (State.RUNNING, State.SCANNING) and self.run and self.run.reason:
-            return self.run.reason
+        if case.state in (State.RUNNING, State.SCANNING) and self._run_reason:
+            return self._run_reason
         if case.state == State.RUNNING:
             return f"{self.counts.finished} of {counted(self.counts.steps, 'steps')}"
         if case.state == State.SCANNING:
@@ -256,6 +259,16 @@ class CaseView(ProgressView):
         if case.state == State.CANCELLED:
             return "before anything was erased"
         return counted(self.counts.erased, "rows") + " erased" if self.is_erasure else "answered"
+
+    @property
+    def _run_reason(self) -> str:
+        """Why the run does not go on; empty if it does."""
+        return self.run.reason if self.run else ""
+
+    @property
+    def _is_copy_ready(self) -> bool:
+        """Whether the copy of an access request was built."""
+        return self.case.kind == Kind.ACCESS and self.run is not None and self.run.state in BUILT
 
     @property
     def size(self) -> str:
@@ -303,29 +316,36 @@ class CaseView(ProgressView):
         checked = case.identity_checked_at
         return [
             ("Received", day(case.received_on), True),
-            ("Identity checked", day(checked.date()) if checked else "", checked is not None),
+            ("Identity checked", day(localdate(checked)) if checked else "", checked is not None),
         ]
 
     def _other_stages(self) -> list[tuple[str, str, bool]]:
-        case = self.case
-        return [*self._first_stages(), ("Complete", self.end, case.is_closed)]
+        case, copy = self.case, list[tuple[str, str, bool]]()
+        if case.kind == Kind.ACCESS:
+            copy = [("Copy built", "being built" if case.state == State.RUNNING else "", self._is_copy_ready)]
+            if self._is_copy_ready and self.run and self.run.ended_at:
+                copy = [("Copy built", day(localdate(self.run.ended_at)), True)]
+        return [*self._first_stages(), *copy, ("Complete", self.end, case.is_closed)]
 
     def _erasure_stages(self) -> list[tuple[str, str, bool]]:
-        case, run = self.case, self.run
+        case = self.case
         is_scanned = len(case.scans) > 0 and case.state != State.RUNNING
         return [
             *self._first_stages(),
             ("Preview", day_and_minute(case.previewed_at) if case.previewed_at else "", self._is_preview_done),
             ("Second person", self.second_person, case.approved_at is not None),
             ("Cancel window", self.time_to_cancel, case.is_started),
-            ("Running", self._running, is_scanned or (case.is_closed and run is not None)),
-            ("Scanning", self.scanned or "at once, then a day later", case.is_closed),
+            ("Running", self._running, is_scanned or (case.is_closed and case.is_started)),
+            ("Scanning", self.scanned or "at once, then a day later", case.is_closed and bool(case.scans)),
             ("Complete", self.end, case.is_closed),
         ]
 
     @property
     def _is_preview_done(self) -> bool:
-        return self.is_preview_fresh or self.case.state not in (State.RECEIVED, State.CHECKED)
+        case = self.case
+        if case.is_closed and not case.is_started:
+            return case.previewed_at is not None
+        return self.is_preview_fresh or case.state not in (State.RECEIVED, State.CHECKED)
 
     @property
     def _running(self) -> str:

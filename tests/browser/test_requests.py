@@ -19,6 +19,7 @@ from memories_app.models import Recall, Signal
 from sessions_app.models import SessionRecord, Subject
 from sessions_app.services.sessions import attach_sessions
 from tests.agents import add_items, attach_main_store
+from tests.browser.looking import assert_no_sideways_scroll
 from tests.builders import make_subject
 from tests.erasure.builders import Kind, approved, awaiting, make_request, work_off
 from tests.memories.builders import approved as approved_memory
@@ -101,6 +102,9 @@ def test_an_erasure_by_two_people_with_the_keyboard(
     watch.expect("422")
     page.get_by_role("button", name="Approve erasure").press("Enter")
     expect(page.get_by_text("This is not an ID of the subject.")).to_be_visible()
+    expect(page.get_by_label("Type the subject's ID to confirm")).to_be_focused()
+    described = "This is not an ID of the subject. Nothing was approved."
+    expect(page.get_by_label("Type the subject's ID to confirm")).to_have_accessible_description(described)
     page.get_by_label("Type the subject's ID to confirm").fill("cust_48213")
     page.get_by_role("button", name="Approve erasure").press("Enter")
     expect(page.get_by_text("Until then it can be cancelled")).to_be_visible()
@@ -120,12 +124,87 @@ def test_an_erasure_by_two_people_with_the_keyboard(
     finish(case, settings)
     refresh()
     expect(page.locator("#case")).to_contain_text("2 of 2 clean")
-    page.reload()
     with page.expect_download() as download:
-        page.get_by_role("link", name="Receipt").press("Enter")
+        page.get_by_role("link", name="Signed file").press("Enter")
     assert download.value.suggested_filename == f"{case}-receipt.json"
     assert json.loads(download.value.path().read_text())["payload"]["outcome"] == "complete"
+    page.reload()
     assert "cust_48213" not in page.content()
+
+
+def running(subject: Subject, *, by: User, second: User) -> SubjectRequest:
+    """An erasure that a worker is busy with."""
+    case = approved(subject, by=by, second=second)
+    SubjectRequest.objects.filter(pk=case.pk).update(state=State.RUNNING, started_at=now())
+    Run.objects.filter(subject_request=case).update(state="running", retry_at=None)
+    ErasureStep.objects.create(request=case, name="sessions", position=0, expected=20)
+    return case
+
+
+def test_a_refresh_keeps_the_focus_where_it_is(
+    agent_tables: None, page: Page, sign_in: SignIn, refresh: Callable[[], None]
+) -> None:
+    case = running(make_subject("cust_48213"), by=person("compliance", "reviewer"), second=sign_in("compliance"))
+    page.goto(case.get_absolute_url())
+    pause = page.get_by_role("button", name="Pause")
+    for control in (pause, page.get_by_role("link", name="Run R-"), page.get_by_role("group", name="Holders of data")):
+        control.focus()
+        erased = ErasureStep.objects.get()
+        erased.erased += 1
+        erased.save()
+        refresh()
+        expect(page.get_by_text(f"{erased.erased} row").first).to_be_visible()
+        expect(control).to_be_focused()
+
+
+def test_on_a_phone_the_state_is_above_the_actions_which_open_within_the_page(
+    agent_tables: None, page: Page, sign_in: SignIn
+) -> None:
+    case = make_request(make_subject("cust_48213"), by=sign_in("compliance"))
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(case.get_absolute_url())
+    blocks = [page.locator(name) for name in ("h1", ".case-state", ".head > .btn-list", "ol.case")]
+    tops = [block.bounding_box() for block in blocks]
+    assert all(tops)
+    assert sorted(tops, key=lambda box: box["y"] if box else 0) == tops
+    for action in ("Note", "Extend", "Refuse", "Cancel"):
+        page.locator(".head summary", has_text=action).press("Enter")
+        expect(page.locator("details[open] button")).to_be_visible()
+        assert_no_sideways_scroll(page)
+        page.keyboard.press("Escape")
+
+
+def test_why_nothing_was_changed_gets_the_focus_and_stays(
+    agent_tables: None, page: Page, sign_in: SignIn, watch: Watch, refresh: Callable[[], None]
+) -> None:
+    case = running(make_subject("cust_48213"), by=person("compliance", "reviewer"), second=sign_in("compliance"))
+    page.goto(case.get_absolute_url())
+    Run.objects.filter(subject_request=case).update(state="complete", ended_at=now())
+    watch.expect("409")
+    page.get_by_role("button", name="Pause").press("Enter")
+    problem = page.locator("[role=alert]")
+    expect(problem).to_be_focused()
+    refresh()
+    expect(problem).to_be_visible()
+    expect(page.locator("#case[hx-get]")).to_have_count(0)
+
+
+def test_a_receipt_is_printed_without_the_console(
+    agent_tables: None, page: Page, sign_in: SignIn, settings: Any
+) -> None:
+    attach_main_store()
+    asks, officer = person("compliance", "reviewer"), sign_in("compliance")
+    case = approved(person_with_data("cust_70031", asks, "g1"), by=asks, second=officer)
+    finish(case, settings)
+    page.goto(f"{case.get_absolute_url()}receipt/")
+    expect(page.get_by_role("row", name="Sessions in the store main")).to_be_visible()
+    expect(page.get_by_text("Django admin's log")).to_be_visible()  # nothing in it
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip-link")).to_be_focused()
+    page.emulate_media(media="print")
+    for part in (".skip-link", ".navbar-vertical", ".topbar", ".footnote", "main .btn", ".crumbs"):
+        expect(page.locator(part).first).to_be_hidden()
+    page.emulate_media(media="screen")
 
 
 def test_pages_in_all_sizes_and_themes(agent_tables: None, look: Look, sign_in: SignIn, settings: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
 from memadmin.erasure import locators, services
+from memadmin.erasure.data_map.services import change_record
 from memadmin.erasure.holder_view_models import scan_lines
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.erasure.services import OwnRequest
@@ -26,6 +28,7 @@ from tests.accounts.factors import let_proof_age
 from tests.agents import add_items, attach_main_store
 from tests.builders import make_subject
 from tests.erasure.builders import Kind, approved, awaiting, make_request, work_off
+from tests.erasure.test_data_map_pages import HEAD
 from tests.people import person, signed_in
 from tests.retention.builders import make_hold
 
@@ -277,6 +280,8 @@ def test_a_case_from_its_receipt_to_its_approval(
     ):
         answer = second.post(f"{own}approve/", wrong)
         assert (answer.status_code, sentence in text(answer)) == (422, True), sentence
+        first_problem = re.findall(r"<input[^>]* autofocus", text(answer))[0]
+        assert ("typed" if "is_read" in wrong else "is_read") in first_problem
     confirmed = {"is_read": "on", "typed": "cust_1"}
     refused = first.post(f"{own}approve/", confirmed)
     assert (refused.status_code, "Another person has to approve it." in text(refused)) == (403, True)
@@ -324,13 +329,28 @@ def test_a_request_is_sent_back_refused_and_extended(
     assert first.post(f"{own}extend/", {"until": later, "note": "again"}).status_code == 409
     assert first.post(f"{own}comment/", {"note": ""}).status_code == 422
     assert first.post(f"{own}comment/", {"note": "asked legal"}).status_code == 302
-    assert first.post(f"{own}refuse/", {"reason": "odd", "note": "no"}).status_code == 422
+    assert "Choose a reason" in text(first.get(own))
+    for reason in ("odd", ""):
+        assert first.post(f"{own}refuse/", {"reason": reason, "note": "no"}).status_code == 422
     assert first.post(f"{own}refuse/", {"reason": "legal_claim", "note": "claim pending"}).status_code == 302
     page = text(first.get(own))
+    assert "Recipients to tell" not in page
     for words in ("Legal claims, article 17(3)(e)", "claim pending", "asked legal", "refused"):
         assert words in page
     assert "refuse/" not in page
     assert first.post(f"{own}comment/", {"note": "told the person"}).status_code == 302
+
+
+def test_an_erasure_names_the_recipients_to_tell(
+    agent_tables: None, first: Client, officer: User, colleague: User, subject: Subject
+) -> None:
+    case = approved(subject, by=officer, second=colleague)
+    assert "Recipients to tell" not in text(first.get(case.get_absolute_url())), "before it started"
+    work_off(case)
+    assert "names none yet" in text(first.get(case.get_absolute_url()))
+    change_record({**HEAD, "recipients": "the parcel service"}, by=officer, seen=None)
+    page = text(first.get(case.get_absolute_url())).partition("Recipients to tell")[2]
+    assert "the parcel service" in page
 
 
 def test_a_hold_on_the_subject_is_shown_and_stops_the_approval(

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from memadmin.erasure.forms import NoteForm
+from memadmin.erasure.forms import HandOverForm, NoteForm
 from memadmin.erasure.models import AccessCopy, SubjectRequest
 
 HANDLE = "erasure.handle_request"
@@ -24,7 +24,7 @@ def access_context(request: SubjectRequest, user: User) -> dict[str, Any]:
     if copy is not None and copy.state == CopyState.READY:
         context["may_download"] = True
         if request.state == State.RUNNING and copy.fetched_at:
-            context["hand_over_form"] = NoteForm(auto_id="hand-over-%s")
+            context["hand_over_form"] = HandOverForm(auto_id="hand-over-%s")
     elif copy is not None and request.state == State.RUNNING and copy.waits_for:
         context["leave_out_form"] = NoteForm(auto_id="leave-out-%s")
     return context

@@ -11,7 +11,7 @@ from django.shortcuts import redirect
 from memadmin.erasure.access import access_case_for
 from memadmin.erasure.access_copy import services
 from memadmin.erasure.access_copy.keys import CopyKeyUnreadable
-from memadmin.erasure.forms import NoteForm
+from memadmin.erasure.forms import HandOverForm, NoteForm
 from memadmin.erasure.services import RequestError
 from memadmin.erasure.views.cases import HANDLE, VIEW, case_page
 from memadmin.erasure.views.performing import REFUSED
@@ -70,5 +70,5 @@ def fetch(request: OperatorRequest, access_id: UUID, token: str) -> HttpResponse
 
 @operator_page(HANDLE, VIEW, methods="POST")
 def hand_over(request: OperatorRequest, access_id: UUID) -> HttpResponse:
-    form = NoteForm(request.POST, auto_id="hand-over-%s")
+    form = HandOverForm(request.POST, auto_id="hand-over-%s")
     return perform(request, access_id, services.hand_over, "The request is answered.", hand_over_form=form)

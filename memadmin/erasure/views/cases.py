@@ -13,6 +13,7 @@ from django.http import HttpResponse
 from memadmin.erasure import access, services
 from memadmin.erasure.access_copy.panel import access_context
 from memadmin.erasure.closing import exceptions_of
+from memadmin.erasure.data_map.services import current_record
 from memadmin.erasure.forms import ApprovalForm, ExtendForm, IdentityForm, NoteForm, RefuseForm
 from memadmin.erasure.holder_view_models import (
     exception_lines,
@@ -63,7 +64,8 @@ def case_page(
         "case": shown,
         "view": view,
         "problem": problem,
-        "refresh": seconds_to_refresh(shown),
+        # A refresh would take the reason away while it is read.
+        "refresh": 0 if problem else seconds_to_refresh(shown),
         "is_own": is_own,
         "notes": shown.notes.select_related("by")[:LOG_ENTRIES],
         "cancel_window": length_in_words(settings.CANCEL_WINDOW),
@@ -104,6 +106,8 @@ def erasure_context(request: OperatorRequest, shown: SubjectRequest) -> dict[str
             context["merged_ids"] = [key for _, key in scope.keys]
     if shown.is_started and shown.is_closed:
         context["exceptions"] = exception_lines(exceptions_of(shown))
+    if shown.is_started:
+        context["record"] = current_record()
     if shown.receipt:
         context["receipt"] = facts_of(shown.receipt)
     return context
