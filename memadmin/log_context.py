@@ -17,9 +17,15 @@ class LogContext:
     """What a line belongs to: one of both ids, and the name of the page's URL pattern or of the job."""
 
     request_id: str = ""
+    """Sixteen hexadecimal digits of a number below 2^63, as `request_id_of` writes it."""
     job: str = ""
     job_id: int | None = None
     events: list[str] = field(default_factory=list)
+
+
+def request_id_of(number: int) -> str:
+    """A request id as log, pages and headers show it."""
+    return f"{number:016x}"
 
 
 _context: ContextVar[LogContext | None] = ContextVar("log_context", default=None)
@@ -37,6 +43,14 @@ def within(context: LogContext) -> Iterator[None]:
         yield
     finally:
         _context.reset(token)
+
+
+def ids_for_events() -> tuple[int | None, int | None]:
+    """The current request's id, as a number, and that of the current job."""
+    context = current()
+    if context is None:
+        return None, None
+    return int(context.request_id, 16) if context.request_id else None, context.job_id
 
 
 def note_event(event_id: UUID) -> None:

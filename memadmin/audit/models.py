@@ -24,6 +24,7 @@ from django.urls import reverse
 
 from memadmin.audit import querysets
 from memadmin.audit.log import triggers
+from memadmin.log_context import request_id_of
 
 
 class Uuid7(Func):
@@ -31,6 +32,14 @@ class Uuid7(Func):
 
     function = "memadmin_uuid7"
     output_field: ClassVar = models.UUIDField()
+
+
+class NumberOfConnection(Func):
+    """The number in a setting of the connection; NULL without one. After a transaction that set it, it is empty."""
+
+    function = "current_setting"
+    template = "nullif(%(function)s(%(expressions)s, true), '')::bigint"
+    output_field: ClassVar = models.BigIntegerField()
 
 
 PLAIN_COLUMNS = (
@@ -130,6 +139,10 @@ class AuditEvent(models.Model):
     # The verb's event in the same transaction, for events of changed rows.
     cause = models.UUIDField(null=True)
     commitment = models.BinaryField(null=True)
+    # Web request or background job, as lines of the server's log name them. Not part of the hashed form, which stays
+    # that of older events, older workers and copies of the verifier that auditors keep. Nor does the log prove any.
+    request_id = models.BigIntegerField(null=True, db_default=NumberOfConnection(models.Value("memadmin.request_id")))
+    job_id = models.BigIntegerField(null=True, db_default=NumberOfConnection(models.Value("memadmin.job_id")))
 
     objects = querysets.AuditEventQuerySet.as_manager()
 
@@ -164,6 +177,10 @@ class AuditEvent(models.Model):
                 *newest(), condition=Q(actor_kind="database", cause__isnull=True), name="audit_event_outside_newest"
             ),
             models.Index("cause", "number", condition=Q(cause__isnull=False), name="audit_event_by_cause"),
+            models.Index(
+                "request_id", *newest(), condition=Q(request_id__isnull=False), name="audit_event_request_newest"
+            ),
+            models.Index("job_id", *newest(), condition=Q(job_id__isnull=False), name="audit_event_job_newest"),
             # Queries on `shown` must also contain `shown <> '{}'`: most events list no further records.
             GinIndex(fields=["shown"], condition=~Q(shown=[]), name="audit_event_shown_ids"),
         ]
@@ -177,6 +194,11 @@ class AuditEvent(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("audit:event", args=[self.id])
+
+    @property
+    def request(self) -> str:
+        """The request's id as lines of the log have it; empty for an event of no request."""
+        return "" if self.request_id is None else request_id_of(self.request_id)
 
 
 class AuditDetail(models.Model):

@@ -37,6 +37,8 @@ EVENT_COLUMNS = (
     "reason_code",
     "counters",
     "commitment",
+    "request_id",
+    "job_id",
 )
 """Columns of an event that the application sets. The database sets number, time, role and cause."""
 

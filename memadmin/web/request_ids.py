@@ -16,7 +16,7 @@ from django.urls import get_script_prefix
 from opentelemetry.trace import Span, SpanKind
 
 from memadmin import tracing
-from memadmin.log_context import LogContext, within
+from memadmin.log_context import LogContext, request_id_of, within
 
 logger = logging.getLogger("memadmin.requests")
 
@@ -34,7 +34,7 @@ def identify_requests(get_response: Callable[[HttpRequest], HttpResponseBase]) -
     """
 
     def answer(request: HttpRequest) -> HttpResponseBase:
-        request.request_id = request_id = secrets.token_hex(8)  # type: ignore[attr-defined]
+        request.request_id = request_id = request_id_of(secrets.randbits(63))  # type: ignore[attr-defined]
         with within(LogContext(request_id)), request_span(request, request_id) as span:
             began = time.monotonic()
             response = get_response(request)

@@ -203,6 +203,8 @@ class TestCost:
             ({"outcome": "denied"}, ["audit_event_outcome_newest"]),
             ({"object": SOMETHING}, ["audit_event_object_newest"]),
             ({"subject": SOMETHING}, ["audit_event_subject_newest"]),
+            ({"request_id": "00000000000000ff"}, ["audit_event_request_newest"]),
+            ({"job_id": 7}, ["audit_event_job_newest"]),
         ]
         with connection.cursor() as cursor:
             # Statistics of a log like others, whatever the autovacuum saw of the tests before.

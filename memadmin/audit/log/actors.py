@@ -15,6 +15,7 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.sql import Composable
 
+from memadmin import log_context
 from memadmin.audit.log import proofs, row_triggers
 
 if TYPE_CHECKING:
@@ -74,7 +75,12 @@ def current_actor() -> Actor | None:
 
 # --- actor for triggers -----------------------------------------------------------------------------------------------
 
-NAME_ACTOR = "SELECT set_config('memadmin.actor', memadmin_name_actor(%s, %s, %s, %s), %s)"
+# Request and job are the defaults of their columns in an event.
+NAME_ACTOR = """
+SELECT set_config('memadmin.actor', memadmin_name_actor(%(kind)s, %(label)s, %(user_id)s, %(proof)s), %(local)s),
+    set_config('memadmin.request_id', %(request_id)s, %(local)s), set_config('memadmin.job_id', %(job_id)s, %(local)s)
+"""
+RESET_ACTOR = "RESET memadmin.actor; RESET memadmin.request_id; RESET memadmin.job_id"
 COMMITS_ITSELF = re.compile(r"\s*(?:DO|CALL)\b", re.IGNORECASE)
 
 LATER_WRITE = re.compile(r";\s*(?:INSERT|UPDATE|DELETE|TRUNCATE|MERGE|DO|CALL|COPY|WITH)\b", re.IGNORECASE)
@@ -111,13 +117,17 @@ def name_actor(execute: Callable[..., Any], sql: Any, params: Any, many: bool, c
     finally:
         if connection.is_usable():
             with connection.cursor() as cursor:
-                cursor.execute("RESET memadmin.actor")
+                cursor.execute(RESET_ACTOR)
 
 
 def set_session_actor(connection: BaseDatabaseWrapper, actor: Actor, *, local: bool) -> None:
-    """Sets the actor for the triggers of a connection; with `local` until the end of its transaction."""
+    """Sets the actor for the triggers of a connection, and the request or job; with `local` until the end of its
+    transaction."""
+    kind, label, user_id, proof = actor.proven
+    request_id, job_id = ("" if each is None else str(each) for each in log_context.ids_for_events())
+    columns = {"kind": kind, "label": label, "user_id": user_id, "proof": proof}
     with connection.cursor() as cursor:
-        cursor.execute(NAME_ACTOR, [*actor.proven, local])
+        cursor.execute(NAME_ACTOR, {**columns, "request_id": request_id, "job_id": job_id, "local": local})
 
 
 def name_for_triggers(*, using: str = DEFAULT_DB_ALIAS) -> str:

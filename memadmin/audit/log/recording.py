@@ -31,9 +31,9 @@ HEX = "{:032x}".format
 
 INSERT_EVENT = """
 INSERT INTO audit_event (id, type, actor_kind, actor_ref, object_kind, object_ref, subject_ref, shown, outcome,
-                         reason_code, counters, commitment)
+                         reason_code, counters, commitment, request_id, job_id)
 VALUES (%(id)s, %(type)s, %(actor_kind)s, {actor_ref}, %(object_kind)s, %(object_ref)s, %(subject_ref)s, %(shown)s,
-        %(outcome)s, %(reason_code)s, %(counters)s, %(commitment)s)
+        %(outcome)s, %(reason_code)s, %(counters)s, %(commitment)s, %(request_id)s, %(job_id)s)
 RETURNING set_config('memadmin.cause', id::text, true)
 """
 # Without an actor the database takes the role of the connection.
@@ -141,6 +141,7 @@ def _write(event_type: EventType, event: Recording, actor: Actor | None, using: 
     shown = sorted({_ref(thing).int for thing in event.shown})
     if len(shown) > MOST_SHOWN:
         raise ValueError(f"{event_type.name} names {len(shown)} things; an event names at most {MOST_SHOWN}.")
+    request_id, job_id = log_context.ids_for_events()
     kind, label, user_id, proof = actor.proven if actor else ("database", None, None, None)
     columns: dict[str, Any] = {
         "id": event.id,
@@ -158,6 +159,8 @@ def _write(event_type: EventType, event: Recording, actor: Actor | None, using: 
         "reason_code": event.reason_code,
         "counters": json.dumps(counters),
         "commitment": None,
+        "request_id": request_id,
+        "job_id": job_id,
     }
     insert = INSERT_BY_ACTOR if actor else INSERT_BY_ROLE
     if event.details is not None:

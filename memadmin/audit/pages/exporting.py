@@ -44,6 +44,8 @@ COLUMNS = (
     "reason",
     "counters",
     "part of",
+    "request id",
+    "job id",
 )
 
 
@@ -97,6 +99,8 @@ def table_rows(events: Sequence[AuditEvent], names: Names) -> Iterator[Iterable[
             event.reason_code,
             ", ".join(row.counters),
             event.cause,
+            event.request,
+            event.job_id,
         )
 
 

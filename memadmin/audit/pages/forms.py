@@ -41,6 +41,9 @@ OFFERED = {
 GROUPS = {**OFFERED, READS: "all reads"}
 WITH_PROGRAMS, WITHOUT_PROGRAMS = "with", "without"
 PROGRAMS = {WITH_PROGRAMS: "with agents and background jobs", WITHOUT_PROGRAMS: "without agents and background jobs"}
+REQUEST_ID = "[0-7][0-9a-f]{15}"
+"""Pattern of a request's id, a number below 2^63."""
+
 EVERY = ".*"
 """Suffix of a noun for all event types with that noun."""
 
@@ -64,6 +67,15 @@ def a_date(name: str) -> forms.DateField:
 def an_id(of: str) -> forms.UUIDField:
     return forms.UUIDField(
         required=False, widget=forms.HiddenInput, error_messages={"invalid": f"The {of} ID in the link is not valid."}
+    )
+
+
+def a_request_id() -> forms.RegexField:
+    return forms.RegexField(
+        rf"^{REQUEST_ID}$",
+        required=False,
+        widget=forms.HiddenInput,
+        error_messages={"invalid": "A request ID has 16 digits, 0 to 9 and a to f."},
     )
 
 
@@ -102,6 +114,15 @@ class AuditFilter(FilterForm):
     until = a_date("Until")
     subject = an_id("subject")
     object = an_id("record")
+    # As lines of the log name them.
+    request_id = a_request_id()
+    job_id = forms.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=2**63 - 1,
+        widget=forms.HiddenInput,
+        error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), "A job ID is a number."),
+    )
     # Set by chips only. By default jobs and agents are hidden if no other filter is set: their thousands of events,
     # after an import and with every run, would hide those of people.
     jobs = forms.ChoiceField(
@@ -212,9 +233,13 @@ class AuditFilter(FilterForm):
         active = self.active
         if self.leaves_out_programs:
             events = events.but_of_programs()
-        for name in ("actor", "outcome"):
+        if "actor" in active:
+            events = events.filter(actor_ref=active["actor"])
+        for name in ("outcome", "job_id"):
             if name in active:
-                events = events.filter(**{"actor_ref" if name == "actor" else name: active[name]})
+                events = events.filter(**{name: active[name]})
+        if "request_id" in active:
+            events = events.filter(request_id=int(active["request_id"], 16))
         if "since" in active:
             events = events.since(active["since"])
         if "until" in active:
@@ -227,7 +252,7 @@ class AuditFilter(FilterForm):
     @property
     def has_narrow_index(self) -> bool:
         """Whether the other filters leave so few events that their types can be compared one by one."""
-        return bool({"subject", "object", "actor"} & set(self.active))
+        return bool({"subject", "object", "actor", "request_id", "job_id"} & set(self.active))
 
     def about(self, events: AuditEventQuerySet) -> list[AuditEventQuerySet]:
         """Events about the chosen subject and record, if any: as the event's own one, or listed among several."""
@@ -275,6 +300,8 @@ class AuditFilter(FilterForm):
                 return f"about {self.names.of(SUBJECT, value).text}"
             case "object":
                 return f"object {label_registry.short(value)}"
+            case "request_id" | "job_id":
+                return f"{name.removesuffix('_id')} {value}"
         return str(value)
 
 
@@ -300,9 +327,9 @@ class AuditLookupForm(forms.Form):
     )
 
     def other_filters(self) -> QueryDict:
-        """The filters that were sent; the typed text takes the place of a subject and a record."""
+        """The filters that were sent; the typed text takes the place of a subject, a record, a request and a job."""
         query = QueryDict(mutable=True)
-        dropped = {"subject", "object"} if str(self.data.get("q", "")).strip() else set()
+        dropped = {"subject", "object", "request_id", "job_id"} if str(self.data.get("q", "")).strip() else set()
         for name in (*AuditFilter.base_fields, *ARRANGEMENT):
             value = str(self.data.get(name, ""))
             if value and name not in dropped and len(value) <= LONGEST_VALUE:

@@ -27,6 +27,11 @@ DECLARE
     is_one boolean := total = 1 AND cardinality(refs) = 1;
     shown uuid[];
 BEGIN
+    -- Request and job are columns with a default from a setting of the connection, which anybody can set: those of a role
+    -- that records no events, an agent's for instance, are no request of ours.
+    IF NOT has_any_column_privilege(session_user, 'audit_event', 'INSERT') THEN
+        PERFORM set_config('memadmin.request_id', '', true), set_config('memadmin.job_id', '', true);
+    END IF;
     IF by_ref IS NOT NULL THEN
         PERFORM set_config('memadmin.recorder', memadmin_token(by_kind, by_ref), true);
     END IF;

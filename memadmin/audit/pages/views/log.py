@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from uuid import UUID
@@ -20,7 +21,7 @@ from memadmin.audit.log import label_registry
 from memadmin.audit.log.label_registry import MOST_FOUND, SUBJECT
 from memadmin.audit.log.recording import before_showing, record
 from memadmin.audit.models import AuditEvent
-from memadmin.audit.pages.forms import AuditFilter, AuditLookupForm, uuid_or_none
+from memadmin.audit.pages.forms import REQUEST_ID, AuditFilter, AuditLookupForm, uuid_or_none
 from memadmin.audit.pages.health import health
 from memadmin.audit.pages.listing import listed
 from memadmin.audit.pages.volume import volume
@@ -33,7 +34,12 @@ from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 
-WHAT_IS_FOUND = "Try 3 or more characters of a subject ID or ticket, a session ID, or 8 of an ID in the log."
+WHAT_IS_FOUND = (
+    "Try 3 or more characters of a subject ID or ticket, a session ID, a request ID, or 8 characters of an ID in the log."
+)
+
+LOGGED = re.compile(rf"(?:request )?(?P<request_id>{REQUEST_ID})|job (?P<job_id>[0-9]{{1,18}})")
+"""A request or a job, as lines of the server's log name it."""
 
 EVENTS = ListPage("audit/list.html", salt="audit", fragment="events")
 
@@ -98,6 +104,9 @@ def about(request: OperatorRequest) -> HttpResponse:
     typed = form.cleaned_data["q"]
     if not typed:
         return redirect(f"{reverse('audit:list')}?{form.other_filters().urlencode()}")
+    if logged := events_of_logged(filters, typed):
+        before_showing(LOG_SEARCHED, by=request.user, counters={"found": 1})
+        return redirect(logged)
     matches = matches_of(filters, typed)
     # The typed text may be personal data, so only the matches are recorded.
     before_showing(
@@ -111,6 +120,16 @@ def about(request: OperatorRequest) -> HttpResponse:
     if not matches:
         context["problems"] = [f"Nothing found for “{typed}”. {WHAT_IS_FOUND}"]
     return render(request, "audit/list.html", context, status=200 if matches else 422)
+
+
+def events_of_logged(filters: AuditFilter, typed: str) -> str | None:
+    """Address of the events of the typed request or job; None if none was typed, or it has no events."""
+    if match := LOGGED.fullmatch(typed.lower()):
+        (name, value), *_ = ((name, value) for name, value in match.groupdict().items() if value)
+        number = int(value, 16 if name == "request_id" else 10)
+        if AuditEvent.objects.filter(**{name: number}).exists():
+            return f"{reverse('audit:list')}?{filters.query_string_with(name, value)}"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
