@@ -345,7 +345,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         Variable("MEMADMIN_LOG_LEVEL", "`info` also writes a line for each request, `error` only faults.", "warning"),
         Variable(
             "MEMADMIN_METRICS_TOKEN",
-            "Bearer token with which Prometheus reads `/metrics`, at least 20 characters: see"
+            "Bearer token with which Prometheus reads `/metrics` of web server and workers, at least 20 characters: see"
             " [monitoring](monitoring.md).",
             unset="no metrics",
         ),

@@ -25,6 +25,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from memadmin import audit
+from memadmin.process_metrics import RUN_CHUNK_SECONDS, RUN_FAULTS, RUN_ROWS
 from memadmin.runs import audit_events
 from memadmin.runs.kinds import RunKind, kind_named
 from memadmin.runs.models import Run
@@ -157,12 +158,14 @@ class Lease:
 
         Raises LeaseLost and Interrupted, with nothing written.
         """
-        with transaction.atomic():
+        with transaction.atomic(), RUN_CHUNK_SECONDS.labels(self.run.kind).time():
             run = self._locked()
+            done_before = run.done
             yield run
             run.attempts = 0
             self._save(run)
         self.run = run
+        RUN_ROWS.labels(run.kind).inc(max(run.done - done_before, 0))
 
     def keep(self) -> None:
         """Renews the lease; for long reads between chunks, as often as one likes. Raises LeaseLost and Interrupted."""
@@ -280,6 +283,7 @@ class Lease:
     def fail_once(self, problem: Exception) -> None:
         """Repeats the work later, or fails after MOST_ATTEMPTS in a row. Only the type of the problem is kept."""
         sentence = f"An error of the type {type(problem).__name__}; the worker's log has the details."
+        RUN_FAULTS.labels(self.run.kind).inc()
         attempts = self.run.attempts + 1
         if attempts < MOST_ATTEMPTS:
             self._leave(

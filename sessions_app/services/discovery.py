@@ -17,6 +17,7 @@ from django.db.models import F, Q
 from django.utils.timezone import now
 
 from memadmin import audit
+from memadmin.process_metrics import counting_store_call
 from sessions_app import audit_events
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.models.querysets import SessionRecordQuerySet
@@ -89,7 +90,9 @@ def discover_sessions() -> int:
     for store in SessionStore.objects.all():
         try:
             if is_discovered(store):
-                if found := discover_changes(store):
+                with counting_store_call(store.kind):
+                    found = discover_changes(store)
+                if found:
                     sweep(store, found.returned_ids)
                 answered += 1
         except StoreUnavailable:

@@ -12,6 +12,7 @@ from django.db import transaction
 from django.utils.timezone import now
 
 from memadmin.batching import batched
+from memadmin.process_metrics import counting_store_call
 from sessions_app.models import SessionFinding, SessionRecord, SessionStore
 from sessions_app.services.counting_days import ItemDays
 from sessions_app.stores.base import SessionUnreadable, StoreUnavailable
@@ -38,7 +39,8 @@ def inspect_quiet_sessions(*, limit: int = 100, quiet: timedelta = QUIET) -> int
         try:
             for record in waiting.filter(store=store).select_related("store")[:limit]:
                 try:
-                    inspect_session(record)
+                    with counting_store_call(store.kind):
+                        inspect_session(record)
                 except SessionUnreadable:
                     logger.warning("session %s cannot be read; it is inspected after its next change", record.pk)
                     note_inspected(record)

@@ -18,6 +18,7 @@ from django.db import connections
 
 from memadmin import tracing
 from memadmin.counting import counted
+from memadmin.process_metrics import counting_store_call
 from sessions_app.stores.base import Capability, SessionBusy, StoreTooSlow, StoreUnavailable
 from sessions_app.stores.kinds import can
 
@@ -54,7 +55,7 @@ def asking(store: SessionStore, *, anyway: bool = False) -> Iterator[None]:
     """
     named: dict[str, str | int] = {"memadmin.store.kind": store.kind, "memadmin.store.id": store.pk}
     if can(store, Capability.FENCE):
-        with tracing.span("ask store", named):
+        with tracing.span("ask store", named), counting_store_call(store.kind):
             yield
         return
     until, said = _resting.get(store.pk, (0.0, ""))
@@ -63,7 +64,7 @@ def asking(store: SessionStore, *, anyway: bool = False) -> Iterator[None]:
         seconds = math.ceil(until - began)
         raise StoreResting(f"{said} The console tries again in {counted(seconds, 'seconds')}.")
     try:
-        with tracing.span("ask store", named):
+        with tracing.span("ask store", named), counting_store_call(store.kind):
             yield
     except SessionBusy:
         raise

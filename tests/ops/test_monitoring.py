@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from memadmin.deploy.counts.requests import POOL, REQUESTS, SECONDS
 from memadmin.deploy.metrics.views import metrics_text
+from memadmin.process_metrics import RUN_CHUNK_SECONDS, RUN_FAULTS, RUN_ROWS, counting_job, counting_store_call
 
 DOCS: Path = settings.CHECKOUT_DIR / "docs"
 ALERTS: list[dict[str, Any]] = [
@@ -33,6 +34,9 @@ def reported(db: None) -> dict[str, set[str]]:
     REQUESTS.labels("healthz", "GET", "200").inc()
     SECONDS.labels("healthz").observe(0.1)
     POOL.labels("idle").set(1)
+    with counting_job("drain_outbox"), counting_store_call("sqlalchemy"), RUN_CHUNK_SECONDS.labels("rotation").time():
+        RUN_ROWS.labels("rotation").inc()
+        RUN_FAULTS.labels("rotation").inc(0)
     found: dict[str, set[str]] = {}
     for metric in text_string_to_metric_families(metrics_text().decode()):
         name = f"{metric.name}_total" if metric.type == "counter" else metric.name
@@ -57,7 +61,7 @@ def test_rules_and_dashboard_name_metrics_that_are_reported(reported: dict[str, 
 
 def test_every_metric_is_in_the_document_and_on_the_dashboard_or_in_a_rule(reported: dict[str, set[str]]) -> None:
     shown = set(NAME.findall(" ".join(expressions())))
-    metrics = {re.sub(r"(memadmin_request_seconds)_\w+", r"\1", name) for name in reported}
+    metrics = {re.sub(r"(memadmin_(?:request|job|run_chunk|store_call)_seconds)_\w+", r"\1", name) for name in reported}
     assert {name for name, _ in ROW.findall(DOCUMENT)} == metrics
     unused = {name for name in metrics if name not in shown and f"{name}_bucket" not in shown}
     assert unused == {"memadmin_audit_events", "memadmin_audit_oldest_unsequenced_seconds", "memadmin_fence_outbox"} | {

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from memadmin.deploy.counts.folder import VARIABLE
-from memadmin.deploy.counts.requests import OF_PROCESS
+from memadmin.process_metrics import OF_PROCESS
 
 
 def counts_of_all() -> CollectorRegistry:

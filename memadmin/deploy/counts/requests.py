@@ -13,14 +13,10 @@ from django.core.signals import request_finished
 from django.db import connection
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client import Counter, Gauge, Histogram
 
+from memadmin.process_metrics import OF_PROCESS
 from memadmin.web.request_ids import method_of, page_of
-
-# The time of the first count of each label is of no use, and would double the counters.
-disable_created_metrics()  # type: ignore[no-untyped-call]
-
-OF_PROCESS = CollectorRegistry()
 
 REQUESTS = Counter("memadmin_requests", "Answered requests.", ["page", "method", "status"], registry=OF_PROCESS)
 BOUNDS = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)

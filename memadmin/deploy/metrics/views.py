@@ -5,13 +5,13 @@ from __future__ import annotations
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
-from django.utils.crypto import constant_time_compare
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from memadmin.deploy.counts.processes import counts_of_all
 from memadmin.deploy.metrics.database import DatabaseMetrics
+from memadmin.web.metrics_port import is_allowed
 
 
 @require_safe
@@ -21,8 +21,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     """All metrics in Prometheus' text format, for requests with the bearer token; 404 if the settings have none."""
     if not settings.METRICS_TOKEN:
         raise Http404
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not constant_time_compare(token.strip(), settings.METRICS_TOKEN):
+    if not is_allowed(request.headers.get("Authorization", ""), settings.METRICS_TOKEN):
         refusal = HttpResponse("A bearer token is required.\n", status=401, content_type="text/plain")
         refusal["WWW-Authenticate"] = "Bearer"
         return refusal

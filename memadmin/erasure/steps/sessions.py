@@ -11,6 +11,7 @@ from memadmin.erasure.exceptions import Left
 from memadmin.erasure.models import ErasureStep
 from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.steps.base import Counted, Done, Step
+from memadmin.process_metrics import counting_store_call
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
@@ -65,6 +66,10 @@ class Sessions(Step):
         if store is None:
             left = max(step.expected - step.erased, 0)
             return Done(exceptions={Left.STORE_REMOVED: left} if left else {})
+        with counting_store_call(store.kind):
+            return self.erase_from(store, scope, step, at_most=at_most)
+
+    def erase_from(self, store: SessionStore, scope: SubjectScope, step: ErasureStep, *, at_most: int) -> Done:
         backend = backend_for(store)
         can_erase = Capability.ERASE_SESSIONS in backend.capabilities
         done = Done(cursor=step.cursor)

@@ -7,6 +7,7 @@ import logging
 import signal
 import threading
 import time
+from argparse import ArgumentParser
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -26,9 +27,11 @@ from procrastinate.worker import Worker
 from memadmin import audit, tracing
 from memadmin.audit.transparency.sequencer import Sequencer
 from memadmin.log_context import LogContext, within
+from memadmin.process_metrics import counting_job
 from memadmin.runs import engine
 from memadmin.settings import with_our_options
 from memadmin.web.health import reasons_not_to_serve
+from memadmin.web.metrics_port import serve_metrics
 from memadmin.web.poolers import is_pooled
 
 logger = logging.getLogger(__name__)
@@ -46,7 +49,18 @@ class Command(BaseCommand):
         " connection is lost. Exits with 0 when stopped (SIGINT, SIGTERM), otherwise with 1: then restart it."
     )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--metrics-port",
+            type=int,
+            metavar="PORT",
+            help="answer Prometheus at this port with MEMADMIN_METRICS_TOKEN; each worker of a machine needs its own",
+        )
+        parser.add_argument(
+            "--metrics-host", default="127.0.0.1", metavar="HOST", help="the address for it (default: %(default)s)"
+        )
+
+    def handle(self, *args: Any, metrics_port: int | None, metrics_host: str, **options: Any) -> None:
         if settings.WORKER_DATABASE:
             connections.settings["default"].update(with_our_options(settings.WORKER_DATABASE))
         connections["default"].ensure_connection()
@@ -57,10 +71,24 @@ class Command(BaseCommand):
                 "The worker reaches the database through a pooler, which loses notifications: jobs start seconds late."
                 " Set MEMADMIN_WORKER_DATABASE_URL to an address without it."
             )
+        if metrics_port is not None:
+            report_metrics(metrics_host, metrics_port)
         tracing.start("memadmin-worker")
         self.stdout.write("The worker is running.")
         self.stdout.flush()
         asyncio.run(work_until_asked_to_stop())
+
+
+def report_metrics(host: str, port: int) -> None:
+    """Answers Prometheus until the process ends. Raises CommandError."""
+    if not settings.METRICS_TOKEN:
+        logger.warning("The worker reports no metrics, because MEMADMIN_METRICS_TOKEN is not set.")
+        return
+    try:
+        serve_metrics(host, port, settings.METRICS_TOKEN)
+    except (OSError, OverflowError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise CommandError(f"Cannot report metrics at {host}, port {port}: {reason}.") from problem
 
 
 async def work_until_asked_to_stop() -> None:
@@ -126,6 +154,7 @@ async def act_as_job(run: Callable[[], Awaitable[Any]], context: JobContext, wor
         audit.acting(audit.Actor("job", name)),
         within(LogContext(job=name, job_id=context.job.id)),
         tracing.span(f"job {name}", named, kind=SpanKind.CONSUMER),
+        counting_job(name),
     ):
         return await run()
 
