@@ -26,8 +26,11 @@ try:
 except ImproperlyConfigured as mistake:
     sys.exit(f"memadmin: {mistake}")
 
-from memadmin.web.checks import settings_are_known  # they need the settings
+from memadmin.deploy.counts.processes import merge_earlier  # they need the settings
+from memadmin.web.checks import settings_are_known
 from sessions_app.encryption.checks import session_keys_are_usable
+
+merge_earlier()
 
 # A command says at its start what its checks find; this is the start of the web server.
 for warning in (*settings_are_known(), *session_keys_are_usable()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -22,9 +23,11 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.timezone import now
 from prometheus_client.core import Metric
+from prometheus_client.mmap_dict import MmapedDict, mmap_key
 from prometheus_client.parser import text_string_to_metric_families
 
 from memadmin.audit.transparency import status
+from memadmin.deploy.counts.processes import CountsInFolder, pid_of
 from memadmin.deploy.metrics import database
 from memadmin.deploy.roles import Roles
 from memadmin.deploy.system import components
@@ -35,6 +38,9 @@ from tests.builders import make_session, make_store, make_subject
 from tests.deploy.connecting import connected_as
 from tests.memories.builders import proposed
 from tests.ports import free_port
+
+NO_PROCESS = 2**30
+"""Above the ids that Linux gives to processes."""
 
 TOKEN = "token-of-the-tests-0123456789"
 
@@ -282,3 +288,54 @@ def test_processes_report_the_sum_of_all_and_keep_it_when_one_is_killed(server: 
     wait_for(lambda: asked(f"{server}/healthz"))
     assert health_checks(server) >= before + 20
     assert len(list((tmp_path / "metrics").iterdir())) == 1
+
+
+def files_of_processes(folder: Path) -> set[int]:
+    """Ids of the processes whose own files are in the folder."""
+    return {pid for path in folder.glob("*.db") if (pid := pid_of(path)) is not None}
+
+
+@pytest.mark.slow
+def test_recycled_processes_leave_their_counts_and_no_files(server: str, tmp_path: Path) -> None:
+    for _ in range(20):
+        assert asked(f"{server}/healthz")
+    before = health_checks(server)
+    (folder,) = (tmp_path / "metrics").iterdir()
+    main = psutil.Process(int(folder.name))
+
+    def recycled() -> set[int]:
+        """Has granian replace its processes, as at the end of their lifetime; returns those that were replaced."""
+        earlier = serving()
+        assert len(earlier) == 2
+        main.send_signal(signal.SIGHUP)
+        wait_for(lambda: len(serving()) == 2 and not serving() & earlier and not any(map(psutil.pid_exists, earlier)))
+        return earlier
+
+    def serving() -> set[int]:
+        children = {child.pid for child in main.children()}
+        return {pid for pid in files_of_processes(folder) if pid in children}
+
+    first = recycled()
+    # Nothing read the counts meanwhile: a process that starts takes care of those that ended before.
+    second = recycled()
+    assert not files_of_processes(folder) & first
+    assert health_checks(server) == before
+    assert not files_of_processes(folder) & second
+    assert files_of_processes(folder) == serving()
+    assert {path.name for path in folder.glob("*ended*")} == {"counter_ended.db", "histogram_ended.db"}
+    text = asked(f"{server}/metrics")
+    assert value(text, "memadmin_requests_in_progress") == 1  # the scrape itself
+    assert value(text, "memadmin_request_seconds_bucket", page="healthz", le="+Inf") >= before  # type: ignore[operator]
+
+
+def test_counts_are_added_up_once(tmp_path: Path) -> None:
+    """Merged with what other processes left, and read beside those of one that lives."""
+    key = mmap_key("memadmin_requests", "memadmin_requests_total", ["page"], ["healthz"], "Answered requests.")
+    for pid, count in ((os.getpid(), 1.0), (NO_PROCESS, 2.0), (NO_PROCESS + 1, 4.0)):
+        file = MmapedDict(str(tmp_path / f"counter_{pid}.db"))  # type: ignore[no-untyped-call]
+        file.write_value(key, count, 0.0)  # type: ignore[no-untyped-call]
+        file.close()  # type: ignore[no-untyped-call]
+    for _ in range(2):
+        (metric,) = CountsInFolder(tmp_path).collect()
+        assert [(sample.labels, sample.value) for sample in metric.samples] == [({"page": "healthz"}, 7.0)]
+        assert files_of_processes(tmp_path) == {os.getpid()}

@@ -16,9 +16,9 @@ VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 def share_counts(folder: Path) -> None:
     """Makes this process count in files under `folder`. Call it before prometheus_client is imported.
 
-    The processes of a web server have the same parent, whose id names their folder. Counts of a process that was
-    replaced stay there, because a sum must not shrink; folders of earlier web servers are removed. Raises
-    ImproperlyConfigured.
+    The processes of a web server have the same parent, whose id names their folder. Counts of processes that were
+    replaced are merged there, because a sum must not shrink (`processes.py`); folders of earlier web servers are
+    removed. Raises ImproperlyConfigured.
     """
     own = folder / str(os.getppid())
     try:
