@@ -220,6 +220,8 @@ def server(tmp_path: Path) -> Iterator[str]:
         [
             *(sys.executable, "-m", "granian", "memadmin.wsgi:application", "--interface", "wsgi", "--workers", "2"),
             *("--host", "127.0.0.1", "--port", str(port), "--blocking-threads", "2", "--respawn-failed-workers"),
+            # One that is asked to stop before it serves would stay for ever.
+            *("--workers-kill-timeout", "1"),
         ],
         cwd=real_settings.CHECKOUT_DIR,
         stdout=subprocess.DEVNULL,
@@ -303,25 +305,26 @@ def test_recycled_processes_leave_their_counts_and_no_files(server: str, tmp_pat
     (folder,) = (tmp_path / "metrics").iterdir()
     main = psutil.Process(int(folder.name))
 
-    def recycled() -> set[int]:
-        """Has granian replace its processes, as at the end of their lifetime; returns those that were replaced."""
-        earlier = serving()
-        assert len(earlier) == 2
-        main.send_signal(signal.SIGHUP)
-        wait_for(lambda: len(serving()) == 2 and not serving() & earlier and not any(map(psutil.pid_exists, earlier)))
-        return earlier
-
     def serving() -> set[int]:
+        """Processes that have begun to count."""
         children = {child.pid for child in main.children()}
         return {pid for pid in files_of_processes(folder) if pid in children}
+
+    def recycled() -> set[int]:
+        """Has granian replace its processes, as at the end of their lifetime; returns those that were replaced."""
+        wait_for(lambda: len(serving()) == 2)
+        earlier = serving()
+        main.send_signal(signal.SIGHUP)
+        wait_for(lambda: len(serving()) == 2 and not any(map(psutil.pid_exists, earlier)))
+        return earlier
 
     first = recycled()
     # Nothing read the counts meanwhile: a process that starts takes care of those that ended before.
     second = recycled()
     assert not files_of_processes(folder) & first
     assert health_checks(server) == before
-    assert not files_of_processes(folder) & second
     assert files_of_processes(folder) == serving()
+    assert not serving() & second
     assert {path.name for path in folder.glob("*ended*")} == {"counter_ended.db", "histogram_ended.db"}
     text = asked(f"{server}/metrics")
     assert value(text, "memadmin_requests_in_progress") == 1  # the scrape itself
