@@ -12,6 +12,8 @@ from agents.testing import ScriptedModel, assistant_message
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
+from django.test import Client
+from django.urls import reverse
 from sqlalchemy.exc import DBAPIError
 
 from memadmin.erasure.models import SubjectRequest
@@ -19,8 +21,9 @@ from memadmin.retention.models import SweepResult
 from memadmin.retention.sweep.tables import sizes_of, with_too_many_dead
 from memadmin.retention.vacuum import vacuum
 from memadmin.runs.models import Run
-from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.registry import health
+from sessions_app.search.remembered import remember_search
 from sessions_app.services.sessions import attach_sessions
 from sessions_app.stores import backend_for
 from tests.agents import add_items, assistant, attach_main_store, in_sdk, run_sql, user, value_of
@@ -128,3 +131,70 @@ def test_the_runner_of_the_sdk_continues_a_conversation(store: SessionStore) -> 
     quiet = RunConfig(tracing_disabled=True)
     in_sdk(lambda tables: Runner.run(agent, "Tea, please", session=tables.session("young"), run_config=quiet))
     assert items_of("young") == 4
+
+
+class TestPages:
+    """Pages that read agents' tables: list, timeline in both directions, searches, subject."""
+
+    @pytest.fixture
+    def subject(self, store: SessionStore) -> Subject:
+        """A subject with two of the sessions, in different partitions."""
+        for run in range(30):
+            said = [assistant(f"tea number {run * 10 + number}") for number in range(1, 10)]
+            add_items("young", user(f"tea number {run * 10}"), *said)
+        subject = make_subject("customer-77-ada")
+        both = SessionRecord.objects.filter(session_id__in=("ours", "young"))
+        attach_sessions(both, subject, by=person("compliance"))
+        partition = "SELECT count(DISTINCT tableoid) FROM agent_sessions WHERE session_id IN ('ours', 'young')"
+        assert value_of(partition) == 2
+        return subject
+
+    def test_lists_show_sessions_of_all_partitions(self, subject: Subject, operator: Client) -> None:
+        page = operator.get(reverse("sessions:list"))
+        records = {each.session_id: each for each in SessionRecord.objects.all()}
+        assert all(records[name].get_absolute_url() in page.text for name in ("old", "ours", "young"))
+        assert "Good morning" in page.text
+        page = operator.get(subject.get_absolute_url())
+        assert records["young"].get_absolute_url() in page.text
+        assert records["ours"].get_absolute_url() in page.text
+        assert records["old"].get_absolute_url() not in page.text
+
+    def test_a_timeline_is_walked_to_its_start_and_its_end(self, subject: Subject, operator: Client) -> None:
+        address = SessionRecord.objects.get(session_id="young").get_absolute_url()
+        newest = operator.get(address)
+        assert "tea number 299" in newest.text
+        assert "tea number 20<" not in newest.text
+        start = operator.get(address, {"start": "1"})
+        assert "Good morning!" in start.text
+        assert "tea number 299" not in start.text
+        item = value_of("SELECT id FROM agent_messages WHERE message_data LIKE '%tea number 100%'")
+        middle = operator.get(address, {"item": str(item)})
+        assert "tea number 100" in middle.text
+        assert middle.context["target"] == str(item)
+
+    def test_texts_and_ids_are_found(self, subject: Subject, operator: Client) -> None:
+        by_id = operator.post(reverse("sessions:search"), {"q": "customer-77-ada"}, follow=True)
+        assert subject.get_absolute_url() in by_id.text
+        search = remember_search(person("support", "reviewer"), "tea number 137")
+        page = operator.get(reverse("sessions:search-messages", args=[search.pk]))
+        assert SessionRecord.objects.get(session_id="young").get_absolute_url() in page.text
+        everywhere = remember_search(person("support", "auditor"), "Good morning")
+        page = operator.get(reverse("sessions:search-messages", args=[everywhere.pk]))
+        found = {record for record in SessionRecord.objects.all() if record.get_absolute_url() in page.text}
+        assert len(found) == 3
+
+    def test_what_was_swept_and_erased_is_on_no_page(self, subject: Subject, operator: Client) -> None:
+        records = {each.session_id: each for each in SessionRecord.objects.all()}
+        age("old", timedelta(days=40))
+        in_force("Chats", days=30)
+        assert swept().state == Run.State.COMPLETE
+        request = approved(subject, by=person("compliance", "support"), second=person("compliance", "reviewer"))
+        work_off(request)
+        assert value_of("SELECT count(*) FROM agent_messages") == 0
+        page = operator.get(reverse("sessions:list"))
+        assert not any(record.get_absolute_url() in page.text for record in records.values())
+        search = remember_search(person("support", "reviewer"), "Good morning")
+        page = operator.get(reverse("sessions:search-messages", args=[search.pk]))
+        assert "No messages match" in page.text
+        for record in records.values():
+            assert "Good morning" not in operator.get(record.get_absolute_url()).text
