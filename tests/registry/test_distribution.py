@@ -1,4 +1,4 @@
-"""The shape of the schema lets the agents' tables and the registry be distributed by session id, as Citus does.
+"""The shape of schema and statements lets agents' tables and registry be distributed by session id, as Citus does.
 
 The rules are those that Citus was seen to enforce: keys contain the column by which rows are distributed, and nothing
 refers to, or from a trigger reaches, a table that lies elsewhere. Citus itself is not run: Debian has no package of it.
@@ -7,11 +7,28 @@ Each exception that is left is named here, and in docs/scaling.md.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
 import pytest
 from django.apps import apps
+from django.contrib.auth.models import User
+from django.db import connection
+from django.db.models.signals import pre_save
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
+from sessions_app.filters import DAYS, STATES
 from sessions_app.models import SessionRecord
-from tests.agents import attach_main_store, run_sql, value_of
+from sessions_app.services import sessions as services
+from sessions_app.services.inspection import inspect_quiet_sessions
+from tests.agents import add_items, assistant, attach_main_store, run_sql, user, value_of
+from tests.builders import make_subject
+from tests.people import person
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,6 +42,9 @@ WITHOUT_SESSION_ID = {"accounts_grantedsession", "retention_unfinishedexpiry"}
 
 REACHED_ELSEWHERE = {"audit_event", "retention_holdlock", "sessions_app_subject", "sessions_app_tombstonelock"}
 """Tables that triggers on these four write to or lock, and that lie elsewhere: the part that is not ready yet."""
+
+LOCKED_BY_UUID = {"change subjects and undo it"}
+"""Verbs that lock several records in one statement, by their UUIDs: Citus locks by one session ID alone."""
 
 
 @pytest.fixture(autouse=True)
@@ -102,3 +122,151 @@ def test_what_triggers_reach() -> None:
     reached = {name for name in ours for body in bodies if name in body}
     assert reached - DISTRIBUTED == REACHED_ELSEWHERE
     assert not any("notify" in body.lower() for body in bodies)
+
+
+# --- statements
+
+
+@contextmanager
+def statements() -> Iterator[list[str]]:
+    """Statements that the block sends about what would be distributed, without the columns that they select."""
+    found: list[str] = []
+    with CaptureQueriesContext(connection) as queries:
+        yield found
+    for query in queries:
+        sql = " ".join(query["sql"].split())
+        if any(name in sql for name in DISTRIBUTED):
+            found.append(sql)
+
+
+def names_its_session(sql: str) -> bool:
+    """Whether the condition of a statement names one session, so that one server answers it."""
+    return bool(re.search(r"session_id\"? = '", sql))
+
+
+@pytest.fixture
+def record() -> SessionRecord:
+    """The second of three sessions."""
+    for name in ("first", "second", "third"):
+        add_items(name, user("Good morning"), assistant("Good morning!"))
+    return SessionRecord.objects.get(session_id="second")
+
+
+def test_a_page_of_a_session_asks_all_servers_once(record: SessionRecord, operator: Client) -> None:
+    """For the record with this UUID. With one server away, pages of sessions on the others go on."""
+    item = value_of("SELECT min(id) FROM agent_messages WHERE session_id = 'second'")
+    address = record.get_absolute_url()
+    for page in (address, f"{address}?start=1", f"{address}?item={item}", f"{address}items/{item}/"):
+        with statements() as sent:
+            assert operator.get(page).status_code == 200
+        of_all = [sql for sql in sent if not names_its_session(sql)]
+        assert len(of_all) == 1, (page, of_all)
+        assert f"\"id\" = '{record.pk.hex}'::uuid" in of_all[0]
+        assert len(sent) > 1
+
+
+LIST_FILTERS: list[dict[str, Any]] = [
+    *({"state": state} for state in STATES),
+    {"days": next(iter(DAYS))},
+    {"agent": "triage"},
+    {"ticket": "T-1"},
+    {"label": "late"},
+    {"store": "main"},
+    {"without_subject": "on"},
+    {"since": "2026-01-01", "until": "2026-12-31"},
+    {"sort": "activity"},
+    {},
+]
+
+
+def problems_of_list(sent: Iterable[str]) -> list[tuple[str, str]]:
+    """Statements about the registry with a part that a distributed table refuses, or for which all rows are brought to
+    one place."""
+    found = []
+    for sql in sent:
+        if "sessions_app_sessionrecord" in sql:
+            found += [(word, sql) for word in ("EXISTS(", "EXISTS (", " OVER (", "ctid") if word in sql]
+            is_total = re.search(r"count\(", sql, re.IGNORECASE) and " LIMIT " not in sql
+            found += [("count", sql)] if is_total else []
+    return found
+
+
+@pytest.mark.parametrize("query", LIST_FILTERS, ids=str)
+def test_lists_have_no_window_no_place_no_total_and_no_correlated_question(
+    record: SessionRecord, operator: Client, query: dict[str, Any]
+) -> None:
+    with statements() as sent:
+        assert operator.get(reverse("sessions:list"), query).status_code == 200
+    assert sent
+    assert problems_of_list(sent) == []
+
+
+def test_the_list_of_a_subject_is_no_other(record: SessionRecord, operator: Client) -> None:
+    subject = make_subject("4711")
+    services.attach_sessions([record], subject, by=person("compliance"))
+    for page in (reverse("sessions:list", query={"subject": str(subject.pk)}), subject.get_absolute_url()):
+        with statements() as sent:
+            assert operator.get(page).status_code == 200
+        assert problems_of_list(sent) == []
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "SELECT id, row_number() OVER (ORDER BY id) FROM sessions_app_sessionrecord LIMIT 51",
+        "SELECT COUNT(*) FROM sessions_app_sessionrecord",
+        "SELECT id FROM sessions_app_sessionrecord WHERE EXISTS(SELECT 1 FROM memories_app_memory)",
+        "DELETE FROM sessions_app_sessionrecord WHERE ctid = '(0,1)'",
+    ],
+)
+def test_a_problem_of_a_list_is_recognised(part: str) -> None:
+    assert problems_of_list([part])
+
+
+def change_and_undo(records: Iterable[SessionRecord], by: User) -> None:
+    change = services.change_subject(records, make_subject("4712"), by=by)
+    services.undo_subject_change(change, by=by)
+
+
+Verb = Callable[[list[SessionRecord], User], object]
+
+WRITES: dict[str, Verb] = {
+    "attach": lambda records, by: services.attach_sessions(records, make_subject("4711"), by=by),
+    "detach": lambda records, by: services.detach_sessions(records, by=by),
+    "change subjects and undo it": change_and_undo,
+    "label": lambda records, by: services.label_sessions(records, "late", by=by),
+    "unlabel": lambda records, by: services.unlabel_sessions(records, "early", by=by),
+    "lock": lambda records, by: services.mark_sensitive(records, by=by),
+    "unlock": lambda records, by: services.unmark_sensitive(records, by=by),
+    "inspect": lambda records, by: inspect_quiet_sessions(quiet=timedelta(0)),
+}
+
+
+@pytest.mark.parametrize("verb", WRITES)
+def test_records_are_changed_and_locked_one_by_one_by_their_session_id(record: SessionRecord, verb: str) -> None:
+    """No statement sets the session ID, by which a row has its server: `save()` of a whole row would."""
+    officer, before = person("compliance"), make_subject("before")
+    services.attach_sessions([record], before, by=officer)
+    services.label_sessions([record], "early", by=officer)
+    services.mark_sensitive([record] if verb == "unlock" else [], by=officer)
+    saved_whole = []
+
+    def note(sender: object, instance: SessionRecord, update_fields: object = None, **more: object) -> None:
+        saved_whole.append(instance) if update_fields is None else None
+
+    pre_save.connect(note, sender=SessionRecord)
+    try:
+        with statements() as sent:
+            WRITES[verb](list(SessionRecord.objects.order_by("session_id")), officer)
+    finally:
+        pre_save.disconnect(note, sender=SessionRecord)
+    changes = [sql for sql in sent if sql.startswith('UPDATE "sessions_app_sessionrecord"')]
+    locks = [sql for sql in sent if sql.startswith("SELECT") and re.search(r" FOR (NO KEY )?UPDATE", sql)]
+    assert changes
+    assert not saved_whole
+    for sql in changes:
+        columns, _, condition = sql.partition(" WHERE ")
+        assert '"session_id" =' not in columns, sql
+        assert names_its_session(condition), sql
+    is_by_uuid = [sql for sql in locks if not names_its_session(sql)]
+    assert bool(is_by_uuid) == (verb in LOCKED_BY_UUID), is_by_uuid
