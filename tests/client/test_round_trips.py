@@ -61,6 +61,41 @@ def test_a_run_asks_twice_for_its_registration_and_its_memories(relay: Relay) ->
     assert Recall.objects.count() == SessionRecord.objects.count() == 2
 
 
+@pytest.mark.parametrize(("outcomes", "trips"), [(True, 3 + 1), (False, 3)])
+def test_hooks_ask_once_more_when_a_run_has_ended_or_not_at_all(relay: Relay, outcomes: bool, trips: int) -> None:
+    async def one_with_hooks(client: MemoryClient, session_id: str) -> None:
+        await one_run(client, session_id, hooks=MemoryHooks(client, outcomes=outcomes))
+
+    assert counted(relay, one_with_hooks) == trips
+    assert Signal.objects.count() == 2 * outcomes
+
+
+def test_a_wish_is_stored_although_the_run_fails(dsn: str) -> None:
+    """It cannot wait for the outcome: hooks see no end of such a run."""
+
+    async def fail() -> None:
+        client = client_at(dsn)
+        session = client.session(SQLiteSession("failing"))
+        with pytest.raises(ZeroDivisionError):
+            await talk(
+                session,
+                "I prefer tea.",
+                context=Customer("ada"),
+                hooks=FailingAfterwards(client),
+            )
+
+    in_agent(fail)
+    assert list(Signal.objects.values_list("kind", flat=True)) == ["preference"]
+
+
+class FailingAfterwards(MemoryHooks):
+    """A run that ends in an error after its first model call has begun."""
+
+    async def on_llm_start(self, *args: Any, **options: Any) -> None:
+        await super().on_llm_start(*args, **options)
+        raise ZeroDivisionError
+
+
 def test_signals_of_a_run_are_one_round_trip_each(relay: Relay) -> None:
     async def one_with_signals(client: MemoryClient, session_id: str) -> None:
         await one_run(client, session_id, "I prefer tea. What shall I drink?", hooks=MemoryHooks(client))
