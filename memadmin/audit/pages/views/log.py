@@ -35,7 +35,7 @@ from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 
 WHAT_IS_FOUND = (
-    "Try 3 or more characters of a subject ID or ticket, a session ID, a request ID, or 8 characters of an ID in the log."
+    "Try 3 or more characters of a subject ID or ticket, a session or request ID, or 8 characters of an ID in the log."
 )
 
 LOGGED = re.compile(rf"(?:request )?(?P<request_id>{REQUEST_ID})|job (?P<job_id>[0-9]{{1,18}})")
