@@ -11,6 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.db.models import QuerySet
+
+from memadmin.batching import batched
 from memories_app.models import Memory, VectorNote
 from memories_app.models.querysets import MemoryQuerySet
 from memories_app.recall.vectors import Vector, VectorIndex, outside
@@ -55,11 +58,23 @@ def carry_vectors(limit: int = BATCH) -> int:
     return len(notes)
 
 
-def forget_vectors(memories: Collection[UUID]) -> None:
-    """Removes vectors from the external index before it returns. Raises IndexAway. For erasures; nothing calls it
-    yet."""
-    if index := outside():
-        index.drop(memories)
+def count_vectors(memories: QuerySet[Memory]) -> int:
+    """Number of these memories that are in the external index, PAGE at a time. Raises IndexAway."""
+    index = outside()
+    if index is None:
+        return 0
+    keys = memories.values_list("pk", flat=True).iterator(PAGE)
+    return sum(len(index.held(page)) for page in batched(keys, PAGE))
+
+
+def remove_vectors(memories: Collection[UUID]) -> int:
+    """Removes vectors from the external index before it returns; returns how many there were. Raises IndexAway."""
+    index = outside()
+    if index is None:
+        return 0
+    count = len(index.held(memories))
+    index.drop(memories)
+    return count
 
 
 def compare_vectors(*, mend: bool = False) -> Compared:

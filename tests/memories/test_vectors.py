@@ -180,20 +180,6 @@ def test_what_is_retired_or_erased_leaves_it(index: VectorIndex) -> None:
     assert indexing.compare_vectors() == indexing.Compared(held=1)
 
 
-def test_who_erases_takes_vectors_out_at_once(index: VectorIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    tea = approved(TEA, subject=make_subject(), is_embedded=True)
-    carry()
-    indexing.forget_vectors([tea.pk])
-    assert index.held([tea.pk]) == {}
-
-    def away(*_: Any) -> None:
-        raise IndexAway
-
-    monkeypatch.setattr(index, "drop", away)
-    with pytest.raises(IndexAway):  # nobody takes it for done
-        indexing.forget_vectors([tea.pk])
-
-
 def test_a_changed_text_is_carried_over_anew(index: VectorIndex) -> None:
     ada = make_subject()
     memory = approved(TEA, subject=ada, is_embedded=True)

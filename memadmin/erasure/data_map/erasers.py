@@ -11,6 +11,7 @@ class Eraser(TextChoices):
     # Steps of an erasure request.
     SESSIONS = "sessions", "erasure of sessions"
     SUBJECT_KEYS = "subject_keys", "destruction of the subject's key"
+    VECTORS = "vectors", "removal from the vector index"
     MEMORIES = "memories", "erasure of memories"
     SHARED_MEMORIES = "shared_memories", "erasure from shared memories"
     VERSIONS = "versions", "erasure of versions of memories"

@@ -22,6 +22,7 @@ from memadmin.erasure.steps.memories import (
     Versions,
 )
 from memadmin.erasure.steps.sessions import Sessions
+from memadmin.erasure.steps.vectors import Vectors
 from sessions_app.models import Subject
 
 
@@ -44,6 +45,7 @@ STEPS = checked(
         Sessions(),
         Keys(),
         Findings(),
+        Vectors(),
         SharedMemories(),
         Recalls(),
         Decisions(),

@@ -28,7 +28,7 @@ class SharedMemories(RowStep):
     name = "shared_memories"
     title = "Shared memories learned from this person"
     what_happens = "Quotes are deleted. A memory without other evidence is deleted, another is reviewed again."
-    after = ("sessions",)
+    after = ("sessions", "vectors")
 
     def rows(self, scope: SubjectScope) -> QuerySet[Memory]:
         sources = Evidence.objects.filter(scope.of_sessions("memory__subject")).values("memory")
@@ -137,7 +137,7 @@ class Memories(RowStep):
     name = "memories"
     title = "Memories and proposals"
     what_happens = "Deleted, with their vectors."
-    after = ("recalls", "signals", "reviews", "versions", "evidence")
+    after = ("recalls", "signals", "reviews", "versions", "evidence", "vectors")
 
     def rows(self, scope: SubjectScope) -> QuerySet[Memory]:
         return Memory.objects.filter(subject_id__in=scope.group)
