@@ -33,7 +33,7 @@ from memadmin.runs import engine
 from memadmin.runs import services as runs
 from memadmin.runs.models import Run
 from memories_app.models import Memory
-from sessions_app.models import SubjectAlias
+from sessions_app.models import SubjectAlias, TextSearch
 from sessions_app.services.subjects import merge_subjects
 from tests.builders import make_subject
 from tests.erasure.batches import (
@@ -170,6 +170,14 @@ def test_the_preview_counts_by_place(officer: User) -> None:
     rows = batch.preview["places"][""][1]
     alone = uploaded(csv_of("eve"), by=officer).preview["places"][""][1]
     assert rows == 2 * alone > 0
+
+
+def test_the_preview_counts_searches_for_the_ids_as_the_run_does(officer: User) -> None:
+    make_subjects(["ann", "bob"])
+    TextSearch.objects.create(text="what did ann say", searched_by=officer, expires_at=now() + timedelta(days=1))
+    with_search = uploaded(csv_of("ann"), by=officer).preview["places"][""][1]
+    without = uploaded(csv_of("bob"), by=officer).preview["places"][""][1]
+    assert with_search == without + 1
 
 
 # --- approval ---------------------------------------------------------------------------------------------------------

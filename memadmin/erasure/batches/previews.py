@@ -33,7 +33,7 @@ def work(lease: Lease) -> None:
             break
         for line in some:
             assert line.subject is not None, "an accepted line has its subject"
-            add(cursor, scope_of(line.subject, []))
+            add(cursor, scope_of(line.subject))
             lease.keep()
         with lease.chunk() as run:
             run.cursor = {**cursor, "line": some[-1].number}
