@@ -214,8 +214,12 @@ def test_a_subject_that_is_held_after_the_approval_is_not_touched(
 def test_raced_with_holds_no_row_goes_after_the_commit_of_a_hold(
     agent_tables: None, officer: User, second: User, small_chunks: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each hold is placed by somebody else while a transaction of the erasure is open, every time a later one."""
+    """Each hold is placed by somebody else while a transaction of the erasure is open, every time a later one.
+
+    On a busy machine a hold may come when everything is gone, and is refused: not all of them.
+    """
     attach_main_store()
+    too_late = 0
     for pair in range(PAIRS):
         key = f"person-{pair}"
         subject = with_sessions(key, by=officer, sessions=1, items=6 * ROWS)
@@ -225,12 +229,19 @@ def test_raced_with_holds_no_row_goes_after_the_commit_of_a_hold(
         with in_transaction(monkeypatch, 2 + pair % 5) as comes_to_it, somebody_else() as elsewhere:
             erasing = elsewhere(lambda run=request.run: engine.carry_on(run))
             assert comes_to_it.wait(60)
-            make_hold(subject if pair % 2 else record, by=officer)
+            try:
+                make_hold(subject if pair % 2 else record, by=officer)
+            except NothingToHold:
+                too_late += 1
+                erasing.result()
+                assert (items_of(key), erased_of(request)["sessions/main"]) == (0, 6 * ROWS)
+                continue
             left = items_seen_elsewhere(key)
             run = erasing.result()
         assert items_of(key) == left, f"rows of {key} went after the hold"
         assert erased_of(request).get("sessions/main", 0) == 6 * ROWS - left
         assert (run.state in (Run.State.WAITING, Run.State.STOPPED), run.attempts) == (True, 0), run.reason
+    assert too_late < PAIRS
 
 
 @contextmanager
