@@ -162,15 +162,20 @@ function isFilledIn(field) {
   return field.value !== (field.defaultValue ?? field.value) || Boolean(field.checked) !== Boolean(field.defaultChecked);
 }
 
+// Not what a person did, nor the suggestions for a field, which have no event either.
+function isRefresh({ elt, triggeringEvent }) {
+  return !triggeringEvent && elt.matches("[hx-trigger*=every]");
+}
+
 document.addEventListener("htmx:beforeRequest", (event) => {
-  if (event.detail.requestConfig.triggeringEvent) return;
+  if (!isRefresh(event.detail.requestConfig)) return;
   const fields = [...event.target.querySelectorAll(FIELDS)];
   if (fields.some((field) => field === document.activeElement || isFilledIn(field))) event.preventDefault();
 });
 document.addEventListener("htmx:beforeSwap", ({ detail }) => {
   // Another part may be refreshed before this one has settled.
-  const isWithin = detail.target.contains(document.activeElement) && !detail.requestConfig.triggeringEvent;
-  if (isWithin) focusedIn = placeOf(document.activeElement);
+  const isWithin = detail.target.contains(document.activeElement);
+  if (isWithin && isRefresh(detail.requestConfig)) focusedIn = placeOf(document.activeElement);
 });
 document.addEventListener("htmx:afterSettle", () => {
   if (focusedIn && document.activeElement === document.body) {

@@ -89,5 +89,8 @@ def test_all_proposals_by_keyboard(page: Page, look: Look, sign_in: SignIn) -> N
     page.get_by_role("button", name="Apply to 3 proposals").press("Enter")
     expect(page.get_by_text("snooze 3 proposals, in progress.")).to_be_visible()
     assert work_off() == 1
+    # The page of the run.
     page.reload()
+    expect(page.get_by_text("complete", exact=True)).to_be_visible()
+    page.goto("/reviews/?as=table")
     expect(page.get_by_text("No proposals are waiting.")).to_be_visible()
