@@ -93,6 +93,8 @@ def test_keys(transactional_db: None, page: Page, sign_in: SignIn) -> None:
     expect(page.locator("[data-row]")).to_have_count(50)
     page.keyboard.press("]")
     expect(page.locator("[data-row]")).to_have_count(10)
+    # Its rows are there before its keys work.
+    page.wait_for_load_state()
     page.keyboard.press("[")
     expect(page.locator("[data-row]")).to_have_count(50)
 

@@ -12,7 +12,7 @@ from django.test import override_settings
 from playwright.sync_api import BrowserContext, Error, Page, expect
 
 from tests.browser.conftest import Look, Watch
-from tests.browser.looking import assert_accessible
+from tests.browser.looking import assert_accessible, settle
 
 SignIn: TypeAlias = Callable[..., User]
 
@@ -138,6 +138,8 @@ def test_list_of_keys_opens_and_closes_and_keys_are_switched_off_for_good(rows: 
     keys = rows.get_by_role("dialog", name="Keyboard")
     rows.keyboard.press("?")
     expect(keys).to_be_in_viewport(ratio=1)
+    # Which parts of the page it covers is looked at when it stands still.
+    settle(rows)
     assert_accessible(rows)
     rows.keyboard.press("Escape")
     expect(keys).to_be_hidden()
