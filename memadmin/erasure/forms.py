@@ -194,7 +194,7 @@ class NoteForm(forms.Form):
 
 
 class HandOverForm(forms.Form):
-    """How a person has received the copy of their data."""
+    """Form for the way in which a person received the copy of their data."""
 
     note = forms.CharField(
         label="How it was handed over",

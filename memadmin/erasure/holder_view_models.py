@@ -35,7 +35,7 @@ REACH_NOUNS: Mapping[str, str] = {
     OutOfReach.NOT_VACUUMED: "tables",
     OutOfReach.DOWNLOADS: "downloads",
 }
-"""What the number of such copies counts."""
+"""Nouns for the numbers of copies out of reach; "copies" where none is named."""
 
 ANYWHERE = "anywhere"
 """Place of a copy in a receipt, if it has none."""
@@ -160,8 +160,8 @@ class StepView:
 
     @property
     def differences(self) -> list[str]:
-        """How the count at the start differs from the preview that was approved, and a finished step from the count:
-        "counted 5 at the start, 3 in the preview", "3 more than counted".
+        """Differences between the approved preview and the count at the start, and between that count and the finished
+        step: "counted 5 at the start, 3 in the preview", "3 more than counted".
         """
         step, found = self.step, []
         if self.previewed is not None and self.previewed != step.expected:
