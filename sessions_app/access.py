@@ -5,12 +5,17 @@ A whole session is opened through `session_for` only, and content of a locked on
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import UUID
 
 from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.db import OperationalError
 from django.shortcuts import get_object_or_404
 
 from memadmin.accounts.grants.services import granted_records
+from memadmin.derived_keys import derived_fernet
+from memadmin.web.errors import is_part_away
 from sessions_app.encryption.subject_keys import key_folder
 from sessions_app.models import (
     Redaction,
@@ -21,6 +26,9 @@ from sessions_app.models import (
     SubjectAlias,
     WatchedPath,
 )
+
+OPENED_FOR = timedelta(minutes=10)
+"""Time in which a session that was opened by its ID is found by that, if not by its UUID."""
 
 
 class NeedsGrant(Exception):
@@ -62,8 +70,33 @@ def granted_to(user: User) -> set[UUID]:
 def record_for(user: User, record_id: UUID) -> SessionRecord:
     """Registry row of a session whose content this user may not see yet, with its store, subject and the subject's ids:
     two queries. Raises Http404; an erased session is unknown.
+
+    A distributed registry is asked for a UUID on all servers. While one of them is away, a session on another one is
+    found if it was opened by its ID.
     """
-    return get_object_or_404(SessionRecord.objects.on_record().with_names(), pk=record_id)
+    records = SessionRecord.objects.on_record().with_names()
+    try:
+        return get_object_or_404(records, pk=record_id)
+    except OperationalError as problem:
+        sealed = cache.get(opened_key(record_id)) if is_part_away(problem) else None
+        if sealed is None:
+            raise
+    session_id = derived_fernet("opened session").decrypt(sealed).decode()
+    return get_object_or_404(records, session_id=session_id, pk=record_id)
+
+
+def open_by_id(user: User, session_id: str) -> SessionRecord | None:
+    """Registry row of the newest session with this ID in any store; None if there is none. One server is asked."""
+    record = SessionRecord.objects.on_record().newest_first().filter(session_id=session_id).first()
+    if record:
+        # Encrypted: an ID may name a subject, and no erasure looks here.
+        sealed = derived_fernet("opened session").encrypt(session_id.encode()).decode()
+        cache.set(opened_key(record.pk), sealed, OPENED_FOR.total_seconds())
+    return record
+
+
+def opened_key(record_id: UUID) -> str:
+    return f"opened-session:{record_id}"
 
 
 def subject_for(user: User, subject_id: UUID) -> Subject:

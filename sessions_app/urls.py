@@ -30,6 +30,7 @@ urlpatterns = [
     path("sessions/newer/", sessions.newer, name="newer"),
     path("sessions/table.csv", exports.session_table, name="table"),
     path("sessions/about/", subject_filter.filter_by_subject, name="about"),
+    path("sessions/open/", sessions.open_by_id, name="open"),
     path("sessions/label/", sessions.label, name="label"),
     path("sessions/unlabel/", sessions.unlabel, name="unlabel"),
     path("sessions/attach/", sessions.attach, name="attach"),

@@ -425,9 +425,10 @@ setInterval(() => {
 }, 10_000);
 
 for (const failure of ["htmx:responseError", "htmx:sendError"]) {
-  document.addEventListener(failure, () => {
+  document.addEventListener(failure, ({ detail }) => {
     const toasts = document.getElementById("toasts");
-    const toast = document.getElementById("request-failed")?.content;
+    const notice = detail.xhr?.getResponseHeader("X-Notice") ?? "request-failed";
+    const toast = document.getElementById(notice)?.content;
     if (toast && !toasts.querySelector("[data-failed]")) {
       toasts.append(toast.cloneNode(true));
       toasts.lastElementChild.dataset.failed = "";

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.contrib.auth.models import Group
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
@@ -68,15 +68,21 @@ def explain_refused_methods(get_response: Callable[[HttpRequest], HttpResponseBa
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """The page for unexpected exceptions, and for an unavailable database.
+    """The page for unexpected exceptions, and for an unavailable database or a part of one.
 
     A middleware would handle only exceptions of views; this also handles those of the login and the session.
     """
-    if is_database_away(sys.exception()):
+    error = sys.exception()
+    if not is_database_away(error):
+        return render(request, "500.html", status=500)
+    if is_part_away(error):
+        response = render(request, "503_part.html", {"layout": layout_for(request)}, status=503)
+        # Of a request of htmx nothing is shown but a notice: the one with this id in base.html.
+        response["X-Notice"] = "part-away"
+    else:
         response = render(request, "503.html", status=503)
-        response["Retry-After"] = str(RETRY_AFTER_SECONDS)
-        return response
-    return render(request, "500.html", status=500)
+    response["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    return response
 
 
 def is_database_away(error: BaseException | None) -> bool:
@@ -84,6 +90,16 @@ def is_database_away(error: BaseException | None) -> bool:
         return False
     state = getattr(error.__cause__, "sqlstate", None)
     return state is None or state.startswith(AWAY_STATES)
+
+
+def is_part_away(error: BaseException | None) -> bool:
+    """Whether the database responds, but one of the servers over which it is distributed does not.
+
+    Then a statement fails as if the connection were lost, on a connection that works. A pooler that has no server says
+    the same, but ends the connection.
+    """
+    state = getattr(getattr(error, "__cause__", None), "sqlstate", None) or ""
+    return isinstance(error, OperationalError) and state.startswith("08") and connection.is_usable()
 
 
 def layout_for(request: HttpRequest) -> str:

@@ -101,6 +101,13 @@ def newer(request: HttpRequest) -> HttpResponse:
     return SESSIONS.newer(request, filters, filters.queryset(), address=reverse("sessions:list"))
 
 
+@operator_page("sessions_app.read_content", methods="POST")
+def open_by_id(request: OperatorRequest) -> HttpResponse:
+    """Opens the session with an ID, also while other servers of a distributed database are away."""
+    record = access.open_by_id(request.user, request.POST.get("session_id", "").strip().replace("\0", ""))
+    return redirect(record) if record else refused(request, "There is no session with this ID.")
+
+
 @operator_page("sessions_app.attach_session", methods="POST")
 def label(request: OperatorRequest) -> HttpResponse:
     form = LabelForm(request.POST)

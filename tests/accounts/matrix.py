@@ -260,6 +260,7 @@ MATRIX: dict[str, Rule] = {
     "sessions:export-markdown": page(READERS),
     "sessions:ask": form(READERS),
     "sessions:about": verb(READERS),
+    "sessions:open": verb(READERS),
     "sessions:label": verb(KEEPERS),
     "sessions:unlabel": verb(KEEPERS),
     "sessions:attach": verb(KEEPERS),
