@@ -43,9 +43,6 @@ WITHOUT_SESSION_ID = {"accounts_grantedsession", "retention_unfinishedexpiry"}
 REACHED_ELSEWHERE = {"audit_event", "retention_holdlock", "sessions_app_subject", "sessions_app_tombstonelock"}
 """Tables that triggers on these four write to or lock, and that lie elsewhere: the part that is not ready yet."""
 
-LOCKED_BY_UUID = {"change subjects and undo it"}
-"""Verbs that lock several records in one statement, by their UUIDs: Citus locks by one session ID alone."""
-
 
 @pytest.fixture(autouse=True)
 def store(agent_tables: None) -> None:
@@ -268,5 +265,12 @@ def test_records_are_changed_and_locked_one_by_one_by_their_session_id(record: S
         columns, _, condition = sql.partition(" WHERE ")
         assert '"session_id" =' not in columns, sql
         assert names_its_session(condition), sql
-    is_by_uuid = [sql for sql in locks if not names_its_session(sql)]
-    assert bool(is_by_uuid) == (verb in LOCKED_BY_UUID), is_by_uuid
+    assert [sql for sql in locks if not names_its_session(sql)] == []
+
+
+def test_several_records_are_locked_in_the_order_of_their_ids(record: SessionRecord) -> None:
+    records = SessionRecord.objects.order_by("-session_id")
+    with statements() as sent:
+        change_and_undo(records, person("compliance"))
+    locks = [sql for sql in sent if " FOR UPDATE" in sql]
+    assert [re.findall(r"\"session_id\" = '(\w+)'", sql) for sql in locks] == [["first"], ["second"], ["third"]] * 2
