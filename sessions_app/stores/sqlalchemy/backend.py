@@ -120,15 +120,15 @@ FROM (
 # Both subqueries stop at their limit, so a session of a million items costs what one of a thousand does. Bytes are
 # known at once; left() counts characters, and most items are short. Each head is a column: an array of them is written
 # with a backslash before each quotation mark, which takes PostgreSQL and its reader longer than all the rest.
+#
+# Beginning with the table, not with the ids: that is what Citus can do on each server by itself, where both tables are
+# distributed by session id. Items without a session are none: their foreign key is a condition of the registry.
 PREVIEWS = sql.SQL("""
-SELECT wanted.session_id,
-       counted.items > 0 OR EXISTS (SELECT FROM {sessions} AS s WHERE s.session_id = wanted.session_id),
-       counted.items,
-       {heads}
-FROM unnest(%(session_ids)s::text[]) AS wanted(session_id)
+SELECT s.session_id, counted.items, {heads}
+FROM {sessions} AS s
 CROSS JOIN LATERAL (
     SELECT count(*) AS items
-    FROM (SELECT FROM {messages} AS m WHERE m.session_id = wanted.session_id LIMIT %(cap)s) AS few
+    FROM (SELECT FROM {messages} AS m WHERE m.session_id = s.session_id LIMIT %(cap)s) AS few
 ) AS counted
 CROSS JOIN LATERAL (
     SELECT ARRAY(
@@ -138,13 +138,14 @@ CROSS JOIN LATERAL (
                              AND pg_column_size(m.message_data) > %(whole)s
                         THEN '' ELSE m.message_data::text END AS raw
             FROM {messages} AS m
-            WHERE m.session_id = wanted.session_id
+            WHERE m.session_id = s.session_id
             ORDER BY m.created_at, m.id
             LIMIT %(items)s
         ) AS first_items
     ) AS heads
     OFFSET 0
 ) AS beginning
+WHERE s.session_id = ANY(%(session_ids)s)
 """)
 HEADS = sql.SQL(", ").join(sql.SQL("heads[{}]").format(place) for place in range(1, PREVIEW_ITEMS + 1))
 
@@ -238,9 +239,9 @@ class SQLAlchemyBackend(PagedBackend):
             head=PREVIEW_HEAD_CHARACTERS,
             whole=WHOLE_ITEM_BYTES,
         )
-        return {
-            session_id: preview_from([head for head in heads if head is not None], item_count if is_there else None)
-            for session_id, is_there, item_count, *heads in rows
+        return {session_id: preview_from([], None) for session_id in session_ids} | {
+            session_id: preview_from([head for head in heads if head is not None], item_count)
+            for session_id, item_count, *heads in rows
         }
 
     def position_of(self, session_id: str, item_id: str) -> Position:
