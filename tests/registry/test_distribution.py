@@ -16,12 +16,15 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models.signals import pre_save
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils.timezone import now
 
+from memadmin.retention.models import UnfinishedExpiry
+from memadmin.retention.targets import unfinished
 from sessions_app.filters import DAYS, STATES
 from sessions_app.models import SessionRecord
 from sessions_app.services import sessions as services
@@ -29,6 +32,7 @@ from sessions_app.services.inspection import inspect_quiet_sessions
 from tests.agents import add_items, assistant, attach_main_store, run_sql, user, value_of
 from tests.builders import make_subject
 from tests.people import person
+from tests.retention.policies import in_force
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -38,10 +42,13 @@ DISTRIBUTED = {"agent_sessions", "agent_messages", "sessions_app_sessionrecord",
 SET_BY_THE_TRIGGER = {"store_id", "session_id"}
 
 WITHOUT_SESSION_ID = {"accounts_grantedsession", "retention_unfinishedexpiry"}
-"""Know a session by its UUID alone. They are read for a record that is known by then: no query goes to all servers."""
+"""Know a session by its UUID alone; docs/scaling.md has the reasons."""
 
 REACHED_ELSEWHERE = {"audit_event", "retention_holdlock", "sessions_app_subject", "sessions_app_tombstonelock"}
 """Tables that triggers on these four write to or lock, and that lie elsewhere: the part that is not ready yet."""
+
+RECURSIVE = "WITH RECURSIVE names(agent)"
+"""Beginning of the statement for the names of agents, which walks along an index: Citus refuses it."""
 
 
 @pytest.fixture(autouse=True)
@@ -150,7 +157,7 @@ def record() -> SessionRecord:
 
 
 def test_a_page_of_a_session_asks_all_servers_once(record: SessionRecord, operator: Client) -> None:
-    """For the record with this UUID. With one server away, pages of sessions on the others go on."""
+    """For the record with this UUID. `test_server_away.py` has the answer for the time when one of them is away."""
     item = value_of("SELECT min(id) FROM agent_messages WHERE session_id = 'second'")
     address = record.get_absolute_url()
     for page in (address, f"{address}?start=1", f"{address}?item={item}", f"{address}items/{item}/"):
@@ -183,6 +190,7 @@ def problems_of_list(sent: Iterable[str]) -> list[tuple[str, str]]:
     """
     found = []
     for sql in sent:
+        found += [("recursive", sql)] if "WITH RECURSIVE" in sql and RECURSIVE not in sql else []
         found += [("unnest", sql)] if re.search(r"FROM unnest\(.* LATERAL ", sql) else []
         if "sessions_app_sessionrecord" in sql:
             found += [(word, sql) for word in ("EXISTS(", "EXISTS (", " OVER (", "ctid") if word in sql]
@@ -218,6 +226,7 @@ def test_the_list_of_a_subject_is_no_other(record: SessionRecord, operator: Clie
         "SELECT COUNT(*) FROM sessions_app_sessionrecord",
         "SELECT id FROM sessions_app_sessionrecord WHERE EXISTS(SELECT 1 FROM memories_app_memory)",
         "DELETE FROM sessions_app_sessionrecord WHERE ctid = '(0,1)'",
+        "WITH RECURSIVE t(id) AS (SELECT id FROM sessions_app_sessionrecord UNION SELECT id FROM t) SELECT FROM t",
         "SELECT * FROM unnest('{a}'::text[]) AS s(id), LATERAL (SELECT FROM agent_messages AS m LIMIT 1) AS few",
     ],
 )
@@ -279,3 +288,15 @@ def test_several_records_are_locked_in_the_order_of_their_ids(record: SessionRec
         change_and_undo(records, person("compliance"))
     locks = [sql for sql in sent if " FOR UPDATE" in sql]
     assert [re.findall(r"\"session_id\" = '(\w+)'", sql) for sql in locks] == [["first"], ["second"], ["third"]] * 2
+
+
+def test_a_sweep_locks_and_changes_its_session_by_its_id(record: SessionRecord) -> None:
+    SessionRecord.objects.filter(session_id="second").update(erased_at=now())
+    record.refresh_from_db()
+    UnfinishedExpiry.objects.create(record_id=record.pk, version=in_force())
+    with statements() as sent, transaction.atomic():
+        unfinished.lock_unfinished(record)
+        unfinished.let_go_on(record)
+    assert any(" FOR NO KEY UPDATE" in sql for sql in sent)
+    assert any(sql.startswith("UPDATE") for sql in sent)
+    assert [sql for sql in sent if not names_its_session(sql)] == []

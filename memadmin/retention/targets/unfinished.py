@@ -32,7 +32,8 @@ def lock_unfinished(record: SessionRecord) -> None:
 
     Not the lock that writers wait for: agents lock in another order.
     """
-    if not fenced_by_expiry().select_for_update(no_key=True, of=("self",)).filter(pk=record.pk).exists():
+    ours = fenced_by_expiry().filter(pk=record.pk, store_id=record.store_id, session_id=record.session_id)
+    if not ours.select_for_update(no_key=True, of=("self",)).exists():
         raise SessionGone
 
 
@@ -50,4 +51,5 @@ def let_go_on(record: SessionRecord) -> None:
     """Takes the fence down of a session of which some items are gone and the rest must be kept."""
     if record.erased_at and UnfinishedExpiry.objects.filter(record_id=record.pk).delete()[0]:
         backend_for(record.store).show_rest(record.session_id)
-        SessionRecord.objects.filter(pk=record.pk).update(erased_at=None)
+        ours = SessionRecord.objects.filter(store_id=record.store_id, session_id=record.session_id)
+        ours.filter(pk=record.pk).update(erased_at=None)
