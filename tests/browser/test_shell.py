@@ -198,6 +198,14 @@ def test_failed_part_leaves_the_page_and_says_so_once(rows: Page, watch: Watch) 
     expect(rows.locator("#cup")).to_be_empty()
 
 
+def test_a_failure_names_the_notice_that_says_what_is_away(rows: Page, watch: Watch) -> None:
+    watch.expect("503")
+    rows.route("**/*", lambda route: route.fulfill(status=503, headers={"X-Notice": "part-away"}))
+    rows.get_by_role("button", name="Break").click()
+    expect(rows.locator("#toasts .toast-static")).to_contain_text("One server of the database is not responding")
+    rows.unroute_all()
+
+
 def test_part_cannot_bring_scripts_styles_or_foreign_images(rows: Page, watch: Watch) -> None:
     """Nor can a script turn text into HTML, or the browser keep copies of pages."""
     assert rows.evaluate("htmx.config.historyCacheSize") == 0
