@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ from agents import Agent, RunContextWrapper, RunHooks, TResponseInputItem
 from agents.tool import Tool
 
 from memadmin.client.items import last_said
-from memadmin.client.memories import LONGEST_QUOTE, MemoryClient
+from memadmin.client.memories import LONGEST_QUOTE, MemoryClient, SignalKind
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +45,9 @@ class _Seen:
 class MemoryHooks(RunHooks[Any]):
     """For `Runner.run(hooks=...)`. One object serves all runs; its failures are logged and never stop a run.
 
+    Signals are sent in the background (`MemoryClient.signal_later`): no run waits for them, and a run that fails has
+    sent them, too. A program that ends, or stands still between two runs, calls `MemoryClient.flush` first.
+
     `outcomes` are one signal for each run that ended: 1, or -1 if one of its tools failed.
     """
 
@@ -66,9 +68,9 @@ class MemoryHooks(RunHooks[Any]):
         self._of_run(context)
         said = last_said(input_items)[0][:LONGEST_QUOTE]
         if CORRECTION.search(said):
-            await self._quietly(self._client.signal("correction", said, value=-1, **self._about(context, agent)))
+            self._send("correction", context, agent, said, value=-1)
         elif PREFERENCE.search(said):
-            await self._quietly(self._client.signal("preference", said, **self._about(context, agent)))
+            self._send("preference", context, agent, said)
 
     async def on_tool_end(self, context: RunContextWrapper[Any], agent: Agent[Any], tool: Tool, result: object) -> None:
         if str(result)[:60].startswith(TOOL_FAILED):
@@ -78,8 +80,7 @@ class MemoryHooks(RunHooks[Any]):
         seen = self._of_run(context)
         self._seen.pop(id(context.usage), None)
         if self._outcomes:
-            value = -1 if seen.has_failed else 1
-            await self._quietly(self._client.signal("outcome", value=value, **self._about(context, agent)))
+            self._send("outcome", context, agent, value=-1 if seen.has_failed else 1)
 
     def _of_run(self, context: RunContextWrapper[Any]) -> _Seen:
         _, seen = self._seen.setdefault(id(context.usage), (context.usage, _Seen()))
@@ -87,11 +88,11 @@ class MemoryHooks(RunHooks[Any]):
             self._seen.popitem(last=False)
         return seen
 
-    def _about(self, context: RunContextWrapper[Any], agent: Agent[Any]) -> dict[str, Any]:
-        return {"subject": self._client.subject_in_run(context.context), "agent": agent.name}
-
-    async def _quietly(self, telling: Awaitable[Any]) -> None:
+    def _send(
+        self, kind: SignalKind, context: RunContextWrapper[Any], agent: Agent[Any], text: str = "", **options: Any
+    ) -> None:
         try:
-            await telling
+            subject = self._client.subject_in_run(context.context)
+            self._client.signal_later(kind, text, subject=subject, agent=agent.name, **options)
         except Exception as problem:
-            logger.warning("A signal was not stored (%s).", type(problem).__name__)
+            logger.warning("A signal was not sent (%s).", type(problem).__name__)

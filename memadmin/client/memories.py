@@ -22,6 +22,7 @@ from agents.memory import Session
 from psycopg.types.json import Jsonb
 
 from memadmin.client import candidates, embedding, listing, recalling, runs, vector_lookup
+from memadmin.client.background import BackgroundSender
 from memadmin.client.candidates import Candidate
 from memadmin.client.connection import SUBJECT_ID, Connection, Console, ConsoleUnavailable, RefusedByDatabase
 from memadmin.client.listing import ApprovedMemory, MemoryPage
@@ -157,6 +158,7 @@ class MemoryClient:
         self._has_vectors, self._without_vectors_until = False, 0.0
         # Not the loop's own threads, which sessions of the SDK need: a hanging call would take all of them.
         self._threads = ThreadPoolExecutor(MOST_THREADS, "memadmin-client")
+        self._background = BackgroundSender()
 
     def session(self, inner: Session, **options: Any) -> GovernedSession:
         """The SDK's session, registered in the console; options as of GovernedSession."""
@@ -177,6 +179,8 @@ class MemoryClient:
             logger.warning("The embedder could not be loaded (%s).", type(problem).__name__)
 
     async def aclose(self) -> None:
+        """Closes the connections of this event loop, after signals were sent that wait in the background."""
+        await asyncio.to_thread(self._background.close)
         await self.console.aclose()
 
     # --- asking ------------------------------------------------------------------------------------------------------
@@ -332,15 +336,25 @@ class MemoryClient:
         whose, run = self._whose(subject)
         if text and (reason := unfit(text, LONGEST_QUOTE)):
             return ProposalRefused(reason)
-        signal = uuid.uuid4()
-        values = {"kind": kind, "value": value, "text": mask_text(text)[0], "agent": agent[:200], "memory": memory}
+        given = _signal(run, kind, text, value=value, agent=agent, memory=memory, item_id=item_id)
+        return await self._ask(whose, agent, partial(_give_signal, given))
 
-        async def insert(connection: Connection) -> Kept:
-            given = {"id": signal, **_of(run), **values, "item_id": item_id[:200]}
-            await connection.execute(GIVE_SIGNAL, given)
-            return Kept(signal)
+    def signal_later(
+        self, kind: SignalKind, text: str = "", *, value: int | None = None, subject: Named = None, agent: str = ""
+    ) -> None:
+        """Sends a signal from a thread, so that no run waits for it. Failures are logged; `flush` waits for all of
+        them, and so does the end of the program, no longer than for an answer.
+        """
+        whose, run = self._whose(subject)
+        if text and unfit(text, LONGEST_QUOTE):
+            return
+        given = _signal(run, kind, text, value=value, agent=agent)
+        request = partial(self.console.ask_in_run, whose, agent, partial(_give_signal, given))
+        self._background.send(self.console, request)
 
-        return await self._ask(whose, agent, insert)
+    async def flush(self) -> None:
+        """Waits for signals that are sent in the background, no longer than for an answer."""
+        await asyncio.to_thread(self._background.flush)
 
     async def forget(self, what: str, *, subject: Named = None, memory: UUID | None = None, agent: str = "") -> Answer:
         """Asks the reviewers to retire a memory, because someone wants it forgotten."""
@@ -500,6 +514,26 @@ def _reason_to_refuse(
 
 def _of(run: CurrentRun | None) -> dict[str, Any]:
     return {"record": run.record if run else None, "session": run.session_id if run else ""}
+
+
+def _signal(
+    run: CurrentRun | None,
+    kind: SignalKind,
+    text: str,
+    *,
+    value: int | None,
+    agent: str,
+    memory: UUID | None = None,
+    item_id: str = "",
+) -> dict[str, Any]:
+    """The parameters of GIVE_SIGNAL. The id is given here, so that a repeated request stores one signal."""
+    said = {"kind": kind, "value": value, "text": mask_text(text)[0], "agent": agent[:200]}
+    return {"id": uuid.uuid4(), **_of(run), **said, "memory": memory, "item_id": item_id[:200]}
+
+
+async def _give_signal(given: Mapping[str, Any], connection: Connection) -> Kept:
+    await connection.execute(GIVE_SIGNAL, given)
+    return Kept(given["id"])
 
 
 async def _note_recall(

@@ -98,7 +98,7 @@ async def chat_on(*, pause: timedelta = LIVE_PAUSE, session_id: str = COURIER_SE
     """
     runs = 0
     with remembering.reached(role):
-        async with aclosing(open_agent_tables(role=role)) as tables, aclosing(memories.console):
+        async with aclosing(open_agent_tables(role=role)) as tables, aclosing(memories):
             stored = await tables.session(session_id).get_items()
             written = sum(item.get("role") == "user" for item in stored)
             session = memories.session(tables.session(session_id, limit=16), agent=bots.support.name)
@@ -114,7 +114,7 @@ async def chat_on(*, pause: timedelta = LIVE_PAUSE, session_id: str = COURIER_SE
 
 async def _play_all(stories: list[Story], role: str) -> list[str]:
     played = []
-    async with aclosing(open_agent_tables(role=role)) as tables, aclosing(memories.console):
+    async with aclosing(open_agent_tables(role=role)) as tables, aclosing(memories):
         await tables.create_missing()
         finished = await _finished(tables, [story.session_id for story in stories])
         for story in stories:

@@ -60,7 +60,7 @@ async def ask_again(name: str, *, said: str = "", role: str = "") -> DemoAnswer:
     session_id = question.session_id.format(number=int(time.time() * 1000))
     model = None if has_real_model() else ScriptedModel([ModelStep.respond(lambda call: _answer(question, call))])
     with remembering.reached(role):
-        async with aclosing(open_agent_tables(role=role)) as tables, aclosing(memories.console):
+        async with aclosing(open_agent_tables(role=role)) as tables, aclosing(memories):
             session = memories.session(
                 tables.session(session_id), ticket=session_id.partition(":ticket_")[2], agent=question.bot.name
             )

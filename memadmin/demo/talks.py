@@ -234,7 +234,7 @@ def tell(talks: Iterable[Talk] = TALKS) -> int:
 async def _have(talk: Talk) -> None:
     async with AsyncExitStack() as open_things:
         session = open_things.enter_context(talk.place.open(talk.session_id))
-        await open_things.enter_async_context(aclosing(memories.console))
+        await open_things.enter_async_context(aclosing(memories))
         await session.clear_session()  # items of an interrupted attempt
         governed = memories.session(session, store=talk.place.name, agent=talk.bot.name)
         for said in talk.said:

@@ -27,7 +27,7 @@ _to_close: list[Callable[[], Awaitable[None]]] = []
 def in_agent(work: Callable[[], Awaitable[T]]) -> T:
     """In a thread of its own, because Playwright keeps an event loop running in the one of the browser tests.
 
-    What `console_at` and `in_postgres` opened meanwhile is closed afterwards.
+    What `console_at`, `client_at` and `in_postgres` opened meanwhile is closed afterwards.
     """
 
     async def run() -> T:
@@ -49,7 +49,9 @@ def console_at(dsn: str, **options: Any) -> Console:
 
 
 def client_at(dsn: str, *, embedder: Any = "wordllama", **options: Any) -> MemoryClient:
-    return MemoryClient(console_at(dsn, **options), embedder=embedder)
+    client = MemoryClient(console_at(dsn, **options), embedder=embedder)
+    _to_close.append(client.aclose)
+    return client
 
 
 def in_postgres(session_id: str, *, role: str = "") -> SQLAlchemySession:

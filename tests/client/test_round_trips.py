@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
+import psycopg
 import pytest
 from agents import SQLiteSession
 
@@ -15,6 +17,7 @@ from memories_app.models import Memory, Recall, Signal
 from sessions_app.models import SessionRecord, SubjectKind
 from sessions_app.services.subjects import subject_for_key
 from tests.client.agents import Customer, client_at, in_agent, talk
+from tests.client.conftest import address
 from tests.client.round_trips import Relay
 from tests.memories.builders import approved
 
@@ -61,17 +64,33 @@ def test_a_run_asks_twice_for_its_registration_and_its_memories(relay: Relay) ->
     assert Recall.objects.count() == SessionRecord.objects.count() == 2
 
 
-@pytest.mark.parametrize(("outcomes", "trips"), [(True, 3 + 1), (False, 3)])
-def test_hooks_ask_once_more_when_a_run_has_ended_or_not_at_all(relay: Relay, outcomes: bool, trips: int) -> None:
-    async def one_with_hooks(client: MemoryClient, session_id: str) -> None:
-        await one_run(client, session_id, hooks=MemoryHooks(client, outcomes=outcomes))
+def test_no_run_waits_for_its_signals(relay: Relay) -> None:
+    """They are sent while nobody can store them: the runs end, and the signals are stored afterwards."""
+    with psycopg.connect(address()) as other:
+        other.execute("LOCK TABLE memories_app_signal")
 
-    assert counted(relay, one_with_hooks) == trips
-    assert Signal.objects.count() == 2 * outcomes
+        async def runs_with_hooks(client: MemoryClient, session_id: str) -> None:
+            await one_run(client, session_id, "I prefer tea. What shall I drink?", hooks=MemoryHooks(client))
+            if session_id == "second":
+                other.rollback()
+
+        counted(relay, runs_with_hooks)
+    assert Counter(Signal.objects.values_list("kind", "session_id")) == {
+        (kind, session_id): 1 for kind in ("preference", "outcome") for session_id in ("first", "second")
+    }
+
+
+def test_signals_are_one_round_trip_each(relay: Relay) -> None:
+    async def one_with_signals(client: MemoryClient, session_id: str) -> None:
+        await one_run(client, session_id, "I prefer tea. What shall I drink?", hooks=MemoryHooks(client))
+        await client.flush()
+
+    assert counted(relay, one_with_signals) == 3 + 2
+    assert sorted(Signal.objects.values_list("kind", flat=True)) == ["outcome", "outcome", "preference", "preference"]
 
 
 def test_a_wish_is_stored_although_the_run_fails(dsn: str) -> None:
-    """It cannot wait for the outcome: hooks see no end of such a run."""
+    """It is sent at once: hooks see no end of such a run."""
 
     async def fail() -> None:
         client = client_at(dsn)
@@ -94,14 +113,6 @@ class FailingAfterwards(MemoryHooks):
     async def on_llm_start(self, *args: Any, **options: Any) -> None:
         await super().on_llm_start(*args, **options)
         raise ZeroDivisionError
-
-
-def test_signals_of_a_run_are_one_round_trip_each(relay: Relay) -> None:
-    async def one_with_signals(client: MemoryClient, session_id: str) -> None:
-        await one_run(client, session_id, "I prefer tea. What shall I drink?", hooks=MemoryHooks(client))
-
-    assert counted(relay, one_with_signals) == 3 + 2
-    assert sorted(Signal.objects.values_list("kind", flat=True)) == ["outcome", "outcome", "preference", "preference"]
 
 
 def test_a_proposal_with_its_evidence_is_one_round_trip(relay: Relay) -> None:

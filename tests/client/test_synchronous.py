@@ -67,7 +67,7 @@ def test_the_methods_are_those_of_the_client() -> None:
         assert signature(ours) == signature(theirs)
         assert not iscoroutinefunction(ours)
     asynchronous = {name for name in vars(MemoryClient) if iscoroutinefunction(getattr(MemoryClient, name))}
-    assert {name for name in asynchronous if not name.startswith("_")} == {*METHODS, "aclose"}
+    assert {name for name in asynchronous if not name.startswith("_")} == {*METHODS, "flush", "aclose"}
 
 
 def test_threads_ask_side_by_side(client: SyncMemoryClient, tea: Memory) -> None:
@@ -133,7 +133,7 @@ def test_the_thread_ends_although_connections_cannot_be_closed(monkeypatch: pyte
     async def fail() -> None:
         raise OSError("the socket is gone")
 
-    monkeypatch.setattr(client._running().client, "aclose", fail)
+    monkeypatch.setattr(client._running()[0].console, "aclose", fail)
     with pytest.raises(OSError, match="the socket is gone"):
         client.close()
     assert not loop_threads()

@@ -1,0 +1,169 @@
+"""Signals that no run waits for: they are sent nevertheless when a program ends, forks, or drops its client."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import sys
+import threading
+from functools import partial
+from typing import Any
+
+import psycopg
+import pytest
+from agents import Agent, RunConfig, Runner, SQLiteSession
+
+from memadmin.client.hooks import MemoryHooks
+from memadmin.client.memories import MemoryClient
+from memories_app.models import Signal
+from tests.client.agents import client_at, in_agent, scripted
+from tests.client.conftest import address
+from tests.meanwhile import PATIENCE_SECONDS
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def loop_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "memadmin-client-loop"]
+
+
+PROGRAM = """
+import os, sys
+from agents import Agent, RunConfig, Runner, SQLiteSession
+from agents.testing import ScriptedModel, assistant_message
+from memadmin.client.connection import Console
+from memadmin.client.hooks import MemoryHooks
+from memadmin.client.memories import MemoryClient
+
+client = MemoryClient(Console(sys.argv[1], seconds=float(sys.argv[2])), embedder="none")
+hooks = MemoryHooks(client)
+
+def run(session_id):
+    config = RunConfig(model=ScriptedModel([[assistant_message("Good.")]]), tracing_disabled=True)
+    session = client.session(SQLiteSession(session_id), subject="ada")
+    Runner.run_sync(Agent(name="Support"), "Tea, please.", session=session, hooks=hooks, run_config=config)
+
+run("s1")
+"""
+
+FORKING = """
+child = os.fork()
+client.signal_later("outcome", value=1, subject="ada", agent="parent" if child else "child")
+if child:
+    os.waitpid(child, 0)
+"""
+
+
+def ended(program: str, dsn: str, *, seconds: float = PATIENCE_SECONDS) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", program, dsn, str(seconds)]
+    return subprocess.run(command, check=False, capture_output=True, text=True)
+
+
+def outcomes() -> set[str]:
+    return set(Signal.objects.filter(kind="outcome").values_list("session_id", flat=True))
+
+
+MANY = """
+for _ in range(300):
+    client.signal_later("rating", value=5, subject="ada")
+"""
+
+
+@pytest.mark.slow
+def test_a_program_sends_all_signals_before_it_ends(dsn: str) -> None:
+    done = ended(PROGRAM + MANY, dsn)
+    assert (done.returncode, outcomes()) == (0, {"s1"}), done.stderr
+    assert Signal.objects.filter(kind="rating").count() == 300
+
+
+@pytest.mark.slow
+def test_a_forked_process_sends_its_own(dsn: str) -> None:
+    done = ended(PROGRAM + FORKING, dsn)
+    agents = set(Signal.objects.values_list("agent", flat=True))
+    assert (done.returncode, agents) == (0, {"Support", "parent", "child"}), done.stderr
+
+
+@pytest.mark.slow
+def test_a_program_ends_although_its_signals_cannot_be_sent(dsn: str) -> None:
+    with psycopg.connect(address()) as other:
+        other.execute("LOCK TABLE memories_app_signal")
+        done = ended(PROGRAM, dsn, seconds=1.0)
+    assert (done.returncode, outcomes()) == (0, set()), done.stderr
+    assert done.stdout == ""
+    assert "ada" not in done.stderr
+
+
+async def one_run(client: MemoryClient, session_id: str) -> None:
+    config = RunConfig(model=scripted("Good."), tracing_disabled=True)
+    session, hooks = client.session(SQLiteSession(session_id), subject="ada"), MemoryHooks(client)
+    await Runner.run(Agent[Any](name="Support"), "Tea, please.", session=session, hooks=hooks, run_config=config)
+
+
+def test_closing_sends_what_waits_and_a_later_run_sends_again(dsn: str) -> None:
+    async def program() -> None:
+        client = client_at(dsn, embedder="none")
+        await one_run(client, "s1")
+        await client.aclose()
+        assert not loop_threads()
+        await one_run(client, "s2")
+
+    in_agent(program)
+    assert outcomes() == {"s1", "s2"}
+    assert not loop_threads()
+
+
+def test_too_many_that_wait_are_dropped_with_one_warning(
+    dsn: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("memadmin.client.background.MOST_WAITING", 2)
+
+    async def program() -> None:
+        client = client_at(dsn, embedder="none")
+        with psycopg.connect(address()) as other:
+            other.execute("LOCK TABLE memories_app_signal")
+            for number in range(5):
+                await one_run(client, f"s{number}")
+        await client.flush()
+        await one_run(client, "after")
+
+    in_agent(program)
+    assert outcomes() == {"s0", "s1", "after"}
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("memadmin.")] == [
+        "More than 2 signals wait for the console; further ones are dropped."
+    ]
+
+
+def test_a_client_that_is_no_longer_used_ends_its_thread(dsn: str) -> None:
+    def use() -> None:
+        client = MemoryClient(dsn, embedder="none")
+        client.signal_later("outcome", value=1, subject="ada")
+
+    use()
+    gc.collect()
+    assert not loop_threads()
+    assert Signal.objects.filter(kind="outcome").count() == 1
+
+
+def test_the_last_reference_may_be_that_of_a_signal(dsn: str) -> None:
+    """The thread then ends itself: nothing waits for it, least of all the thread."""
+    client = MemoryClient(dsn, embedder="none")
+    may_end = threading.Event()
+    client._background.send(client.console, partial(asyncio.to_thread, lambda client: may_end.wait(), client))
+    (thread,) = loop_threads()
+    del client
+    may_end.set()
+    thread.join(PATIENCE_SECONDS)
+    gc.collect()
+    assert not thread.is_alive()
+
+
+def test_what_no_reviewer_could_read_is_not_sent(dsn: str) -> None:
+    async def program() -> None:
+        client = client_at(dsn, embedder="none")
+        client.signal_later("correction", "x" * 5000, subject="ada")
+        client.signal_later("correction", "Too \x00 odd.", subject="ada")
+        client.signal_later("correction", "Coffee.", subject="ada")
+
+    in_agent(program)
+    assert [signal.text for signal in Signal.objects.all()] == ["Coffee."]
