@@ -12,7 +12,8 @@ from agents import Agent, RunContextWrapper, RunHooks, TResponseInputItem
 from agents.tool import Tool
 
 from memadmin.client.items import last_said
-from memadmin.client.memories import LONGEST_QUOTE, MemoryClient, SignalKind
+from memadmin.client.learning import LONGEST_QUOTE, SignalKind
+from memadmin.client.memories import MemoryClient
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,6 @@ Agents read approved memories and propose others; row policies and the trigger `
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 import uuid
@@ -21,10 +20,11 @@ from uuid import UUID
 from agents.memory import Session
 from psycopg.types.json import Jsonb
 
-from memadmin.client import candidates, embedding, listing, recalling, runs, vector_lookup
+from memadmin.client import candidates, embedding, learning, listing, recalling, runs, vector_lookup
 from memadmin.client.background import BackgroundSender
 from memadmin.client.candidates import Candidate
 from memadmin.client.connection import SUBJECT_ID, Connection, Console, ConsoleUnavailable, RefusedByDatabase
+from memadmin.client.learning import LONGEST_QUOTE, Evidence, Kind, SignalKind
 from memadmin.client.listing import ApprovedMemory, MemoryPage
 from memadmin.client.proposal_results import (
     Answer,
@@ -37,7 +37,6 @@ from memadmin.client.proposal_results import (
 )
 from memadmin.client.recalling import DEFAULT_BUDGET, RecallSelection
 from memadmin.client.runs import CurrentRun
-from memadmin.client.secret_text import mask_text
 from memadmin.client.sessions import GovernedSession
 from memadmin.client.subjects import NOBODY, USER_ID, Finder, Named, Subject, find_subject, subject_of
 from memadmin.client.vector_lookup import Near
@@ -45,14 +44,6 @@ from memadmin.client.vector_lookup import Near
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-LONGEST_STATEMENT = 2000
-LONGEST_QUOTE = 4000
-LONGEST_DATA = 20_000
-"""In characters, as JSON."""
-
-MOST_QUOTES = 50
-MOST_AGENTS = 50
 
 MOST_BUDGET = 100_000
 """Most tokens of a recall, whatever budget a program has: more than all candidates together take."""
@@ -62,32 +53,6 @@ LONGEST_QUERY = 2000
 
 MOST_THREADS = 2
 """Threads for embedders and vector indexes, which compute or call a service."""
-
-Kind = Literal["preference", "fact", "procedure", "note", "summary"]
-SignalKind = Literal["correction", "preference", "outcome", "rating"]
-
-PROPOSE = f"""
-INSERT INTO memories_app_memory (
-    id, subject_id, kind, key, statement, data, agents, provenance, source, confidence, valid_from, valid_until,
-    replaces_id, base_version, extractor
-) VALUES (
-    %(id)s, {SUBJECT_ID}, %(kind)s, %(key)s, %(statement)s, %(data)s, %(agents)s, %(provenance)s, %(source)s,
-    %(confidence)s, %(valid_from)s, %(valid_until)s, %(replaces)s, %(base_version)s, %(extractor)s
-)
-"""
-
-ADD_EVIDENCE = """
-INSERT INTO memories_app_evidence (id, memory_id, record_id, session_id, item_id, speaker, quote, said_at)
-VALUES (%(id)s, %(memory)s, %(record)s, %(session)s, %(item_id)s, %(speaker)s, %(quote)s, %(said_at)s)
-"""
-
-GIVE_SIGNAL = f"""
-INSERT INTO memories_app_signal (
-    id, subject_id, record_id, session_id, item_id, kind, value, text, agent, memory_id
-) VALUES (
-    %(id)s, {SUBJECT_ID}, %(record)s, %(session)s, %(item_id)s, %(kind)s, %(value)s, %(text)s, %(agent)s, %(memory)s
-)
-"""
 
 NOTE_RECALL = f"""
 INSERT INTO memories_app_recall (
@@ -101,20 +66,6 @@ NOTE_RECALLED = """
 INSERT INTO memories_app_recalledmemory (recall_id, memory_id, version, place, score)
 SELECT %(recall)s, * FROM unnest(%(memories)s::uuid[], %(versions)s::int[], %(places)s::int[], %(scores)s::float8[])
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """The quote that a proposal comes from. Without a session it is of the run's session; another session must be
-    registered and about the same subject, or the proposal is refused.
-    """
-
-    quote: str
-    speaker: str = "user"
-    item_id: str = ""
-    session_id: str = ""
-    record: UUID | None = None
-    said_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +244,7 @@ class MemoryClient:
         whose = None if is_shared else whose
         if whose is None and not is_shared:
             return ProposalRefused(RefusalReason.NO_SUBJECT)
-        if reason := _reason_to_refuse(statement, data or {}, evidence, agents):
+        if reason := learning.reason_to_refuse(statement, data or {}, evidence, agents):
             return ProposalRefused(reason)
         memory = uuid.uuid4()
         values = {
@@ -314,9 +265,11 @@ class MemoryClient:
         }
 
         async def insert(connection: Connection) -> Kept:
-            await connection.execute(PROPOSE, values)
+            await connection.execute(learning.PROPOSE, values)
             for one in evidence:
-                await connection.execute(ADD_EVIDENCE, {"memory": memory, **_evidence(one, run)})
+                await connection.execute(
+                    learning.ADD_EVIDENCE, {"memory": memory, **learning.evidence_values(one, run)}
+                )
             return Kept(memory)
 
         return await self._ask(whose, "", insert)
@@ -336,8 +289,8 @@ class MemoryClient:
         whose, run = self._whose(subject)
         if text and (reason := unfit(text, LONGEST_QUOTE)):
             return ProposalRefused(reason)
-        given = _signal(run, kind, text, value=value, agent=agent, memory=memory, item_id=item_id)
-        return await self._ask(whose, agent, partial(_give_signal, given))
+        given = learning.signal_values(run, kind, text, value=value, agent=agent, memory=memory, item_id=item_id)
+        return await self._ask(whose, agent, partial(learning.give_signal, given))
 
     def signal_later(
         self, kind: SignalKind, text: str = "", *, value: int | None = None, subject: Named = None, agent: str = ""
@@ -348,8 +301,8 @@ class MemoryClient:
         whose, run = self._whose(subject)
         if text and unfit(text, LONGEST_QUOTE):
             return
-        given = _signal(run, kind, text, value=value, agent=agent)
-        request = partial(self.console.ask_in_run, whose, agent, partial(_give_signal, given))
+        given = learning.signal_values(run, kind, text, value=value, agent=agent)
+        request = partial(self.console.ask_in_run, whose, agent, partial(learning.give_signal, given))
         self._background.send(self.console, request)
 
     async def flush(self) -> None:
@@ -358,9 +311,11 @@ class MemoryClient:
 
     async def forget(self, what: str, *, subject: Named = None, memory: UUID | None = None, agent: str = "") -> Answer:
         """Asks the reviewers to retire a memory, because someone wants it forgotten."""
-        if reason := unfit(what, LONGEST_QUOTE - len(FORGET)):
+        if reason := unfit(what, LONGEST_QUOTE - len(learning.FORGET)):
             return ProposalRefused(reason)
-        return await self.signal("correction", FORGET + what, value=-1, subject=subject, memory=memory, agent=agent)
+        return await self.signal(
+            "correction", learning.FORGET + what, value=-1, subject=subject, memory=memory, agent=agent
+        )
 
     # --- within --------------------------------------------------------------------------------------------------
 
@@ -491,51 +446,6 @@ class MemoryClient:
         return vector
 
 
-FORGET = "To be forgotten: "
-
-
-def _reason_to_refuse(
-    statement: str, data: Mapping[str, Any], evidence: Sequence[Evidence], agents: Sequence[str]
-) -> RefusalReason | None:
-    """Reason why the database would refuse a proposal, found before it is sent."""
-    if reason := unfit(statement, LONGEST_STATEMENT):
-        return reason
-    if len(evidence) > MOST_QUOTES or len(agents) > MOST_AGENTS:
-        return RefusalReason.TOO_MANY
-    for one in evidence:
-        if reason := unfit(one.quote, LONGEST_QUOTE):
-            return reason
-    try:
-        size = len(json.dumps(data))
-    except (TypeError, ValueError, RecursionError):
-        return RefusalReason.UNREADABLE
-    return RefusalReason.TOO_LONG if size > LONGEST_DATA else None
-
-
-def _of(run: CurrentRun | None) -> dict[str, Any]:
-    return {"record": run.record if run else None, "session": run.session_id if run else ""}
-
-
-def _signal(
-    run: CurrentRun | None,
-    kind: SignalKind,
-    text: str,
-    *,
-    value: int | None,
-    agent: str,
-    memory: UUID | None = None,
-    item_id: str = "",
-) -> dict[str, Any]:
-    """The parameters of GIVE_SIGNAL. The id is given here, so that a repeated request stores one signal."""
-    said = {"kind": kind, "value": value, "text": mask_text(text)[0], "agent": agent[:200]}
-    return {"id": uuid.uuid4(), **_of(run), **said, "memory": memory, "item_id": item_id[:200]}
-
-
-async def _give_signal(given: Mapping[str, Any], connection: Connection) -> Kept:
-    await connection.execute(GIVE_SIGNAL, given)
-    return Kept(given["id"])
-
-
 async def _note_recall(
     connection: Connection,
     run: CurrentRun | None,
@@ -546,14 +456,8 @@ async def _note_recall(
     tokens in `values`.
     """
     recall = uuid.uuid4()
-    await connection.execute(NOTE_RECALL, {"id": recall, **_of(run), **values})
+    await connection.execute(NOTE_RECALL, {"id": recall, **runs.values(run), **values})
     memories, versions, places, scores = map(list, zip(*noted, strict=True))
     given = {"recall": recall, "memories": memories, "versions": versions, "places": places, "scores": scores}
     await connection.execute(NOTE_RECALLED, given)
     return recall
-
-
-def _evidence(one: Evidence, run: CurrentRun | None) -> dict[str, Any]:
-    place = {"record": one.record, "session": one.session_id} if one.session_id else _of(run)
-    said = {"item_id": one.item_id[:200], "speaker": one.speaker[:40], "said_at": one.said_at}
-    return {"id": uuid.uuid4(), **place, **said, "quote": mask_text(one.quote)[0]}

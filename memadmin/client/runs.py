@@ -52,6 +52,11 @@ def current_in(context: Any) -> CurrentRun | None:
     return run if run and (run.wrapper is None or run.wrapper.context is context) else None
 
 
+def values(run: CurrentRun | None) -> dict[str, Any]:
+    """The parameters `record` and `session` of statements."""
+    return {"record": run.record if run else None, "session": run.session_id if run else ""}
+
+
 def _goes_on(trace: Any) -> bool:
     """An ended trace is no longer current. If the SDK does not report that any more, it is the current one."""
     place: Any = getattr(trace, "_prev_context_token", NOT_SAID)

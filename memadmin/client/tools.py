@@ -8,7 +8,8 @@ from agents import RunContextWrapper, function_tool
 from agents.tool import Tool
 
 from memadmin.client.items import last_said
-from memadmin.client.memories import LONGEST_QUOTE, Evidence, MemoryClient
+from memadmin.client.learning import LONGEST_QUOTE, Evidence
+from memadmin.client.memories import MemoryClient
 from memadmin.client.proposal_results import Answer
 
 EXTRACTOR = "agent/remember"

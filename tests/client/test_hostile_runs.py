@@ -18,7 +18,8 @@ from agents.testing import function_call
 from memadmin.client import connection as connecting
 from memadmin.client.connection import Console
 from memadmin.client.hooks import MemoryHooks
-from memadmin.client.memories import Evidence, MemoryClient
+from memadmin.client.learning import Evidence
+from memadmin.client.memories import MemoryClient
 from memadmin.client.prompt_context import memory_filter
 from memadmin.client.proposal_results import RefusalReason, refused_with
 from memadmin.client.sessions import SubjectMismatch

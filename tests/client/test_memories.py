@@ -18,7 +18,8 @@ from django.utils.timezone import now
 from memadmin.client import recalling
 from memadmin.client.embedding import WordLlamaEmbedder
 from memadmin.client.hooks import MemoryHooks
-from memadmin.client.memories import MOST_BUDGET, Evidence, MemoryClient, Recalled
+from memadmin.client.learning import Evidence
+from memadmin.client.memories import MOST_BUDGET, MemoryClient, Recalled
 from memadmin.client.prompt_context import RecallCache, instructions, memory_filter
 from memadmin.client.proposal_results import Answer, Kept, RefusalReason
 from memadmin.client.tools import memory_tools

@@ -11,7 +11,8 @@ import pytest
 from agents import SQLiteSession
 
 from memadmin.client.hooks import MemoryHooks
-from memadmin.client.memories import Evidence, MemoryClient
+from memadmin.client.learning import Evidence
+from memadmin.client.memories import MemoryClient
 from memadmin.client.prompt_context import memory_filter
 from memories_app.models import Memory, Recall, Signal
 from sessions_app.models import SessionRecord, SubjectKind
