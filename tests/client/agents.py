@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from agents import Agent, RunConfig, Runner
 from agents.extensions.memory import SQLAlchemySession
@@ -22,18 +23,21 @@ T = TypeVar("T")
 
 
 _to_close: list[Callable[[], Awaitable[None]]] = []
+_clients: WeakSet[MemoryClient] = WeakSet()
 
 
 def in_agent(work: Callable[[], Awaitable[T]]) -> T:
     """In a thread of its own, because Playwright keeps an event loop running in the one of the browser tests.
 
-    What `console_at`, `client_at` and `in_postgres` opened meanwhile is closed afterwards.
+    What `console_at` and `in_postgres` opened meanwhile is closed afterwards, and clients have sent their signals.
     """
 
     async def run() -> T:
         try:
             return await work()
         finally:
+            for client in tuple(_clients):
+                await client.aclose()
             while _to_close:
                 await _to_close.pop()()
 
@@ -50,7 +54,7 @@ def console_at(dsn: str, **options: Any) -> Console:
 
 def client_at(dsn: str, *, embedder: Any = "wordllama", **options: Any) -> MemoryClient:
     client = MemoryClient(console_at(dsn, **options), embedder=embedder)
-    _to_close.append(client.aclose)
+    _clients.add(client)
     return client
 
 
