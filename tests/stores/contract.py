@@ -989,7 +989,7 @@ class StoreContract:
         self.make_old(agent, backend, "woken", said(1))
         with monkeypatch.context() as patched:
             patched.setattr(sweeping, "discover_changes", lambda store: agent.go_on("woken", said(2)))
-            patched.setattr(sweeping, "has_triggers", lambda store: False)
+            patched.setattr(sweeping, "has_fence", lambda store: False)
             run = swept()
         assert agent.plain("woken") == [said(1), said(2)]
         assert registry.has_fence(agent.store) or SweepResult.objects.get(run=run).left == {"active": 1}

@@ -20,13 +20,13 @@ from memadmin.retention.targets.item_expiry import ItemExpiry, NoTime
 from memadmin.retention.targets.records import (
     RecordTarget,
     agents_tables,
-    has_triggers,
     refuse_unseen_activity,
     store_named,
 )
 from memadmin.retention.targets.registry_rows import StillActive
 from memadmin.runs.engine import CHUNK_SECONDS, stop_if_asked
 from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.registry import has_fence
 from sessions_app.services.deletion_guards import DeletionRefused
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, SessionBusy, SessionUnreadable, StoreUnavailable
@@ -155,7 +155,7 @@ class ItemTarget(RecordTarget):
                 if expiry.is_old():
                     if not is_within:
                         refuse_unseen_activity(backend_for(expiry.store), record)
-                    if has_triggers(expiry.store):
+                    if has_fence(expiry.store):
                         is_all = expiry.expire(rewriter, chunk)
                     else:
                         marks, is_all = expiry.to_note(rewriter)

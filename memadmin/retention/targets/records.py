@@ -21,9 +21,8 @@ from memadmin.retention.targets.base import (
 from memadmin.retention.targets.registry_rows import StillActive
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.registry.stores import MAIN_KIND
+from sessions_app.registry.stores import MAIN_KIND, has_fence
 from sessions_app.services.discovery import discover_changes
-from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend, Capability
 
 LIVE = timedelta(hours=1)
@@ -96,7 +95,7 @@ class RecordTarget(RetentionTarget):
         store = store_named(place)
         if store.attached_at is None:
             raise CannotSweep(f"{store.name}: {KeptReason.SENTENCES[KeptReason.DETACHED]}")
-        if not has_triggers(store):
+        if not has_fence(store):
             # It finds times in another zone, too.
             discover_changes(store)
         for problem in registry.check(store).problems:
@@ -127,17 +126,12 @@ def agents_tables(store: SessionStore, *, items: int, sessions: int = 0) -> dict
     return {table: count for table, count in counts.items() if count}
 
 
-def has_triggers(store: SessionStore) -> bool:
-    """Whether the agents' tables tell the registry of each write."""
-    return Capability.FENCE in backend_for(store).capabilities
-
-
 def refuse_unseen_activity(backend: Backend, record: SessionRecord) -> None:
     """Raises StillActive if an agent wrote to a session since it was last discovered: no trigger tells of it.
 
     One request, which cannot close the moment until the deletion.
     """
-    if has_triggers(record.store):
+    if has_fence(record.store):
         return
     found = backend.look_up([record.session_id]).get(record.session_id)
     if found and found.mark:

@@ -34,7 +34,6 @@ from memadmin.retention.targets.records import (
     CLOCKS,
     RecordTarget,
     agents_tables,
-    has_triggers,
     refuse_unseen_activity,
     store_named,
 )
@@ -49,6 +48,7 @@ from memadmin.retention.targets.unfinished import (
 from memadmin.runs.engine import CHUNK_SECONDS, stop_if_asked
 from memories_app.models import Evidence, Signal
 from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.registry import has_fence
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion, refusals_explained
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend, Capability, Deleted, SessionBusy, SessionUnreadable, StoreUnavailable
@@ -100,7 +100,7 @@ class SessionTarget(RecordTarget):
         if Capability.ERASE_SESSIONS not in backend.capabilities:
             return PlaceCount(place, problem=KeptReason.SENTENCES[KeptReason.CANNOT_ERASE])
         try:
-            if has_triggers(store):
+            if has_fence(store):
                 return due.count_with_items(rule, place, CLOCKS[rule.clock], backend.with_items)
             counted = self.count_rows(due, rule, place)
             return replace(counted, items=ask_each(backend, self.at_place(due.due(rule), place)))
@@ -188,7 +188,7 @@ class SessionTarget(RecordTarget):
                     return
                 raise
             chunk.passed += 1
-            if not record.erased_at and not has_triggers(record.store):
+            if not record.erased_at and not has_fence(record.store):
                 noting.forget(record)
             if not record.erased_at and is_in_order:
                 chunk.cursor = {**chunk.cursor, **place_of(record, CLOCKS[rule.clock])}
@@ -257,7 +257,7 @@ def delete_session_part(
 
     Raises DeletionRefused, StillActive, SessionGone and StoreUnavailable.
     """
-    is_begun, is_here = record.erased_at is not None, has_triggers(record.store)
+    is_begun, is_here = record.erased_at is not None, has_fence(record.store)
     tables: Counter[str] = Counter()
     with refusals_explained(), transaction.atomic():
         if is_begun:
