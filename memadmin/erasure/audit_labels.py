@@ -12,18 +12,17 @@ from memadmin.audit.log.label_registry import Name, guard_values, names
 from memadmin.erasure.audit_events import PROCESSING_RECORD, REQUEST
 from memadmin.erasure.batches.audit_events import BATCH
 from memadmin.erasure.models import RequestBatch, SubjectRequest
+from memadmin.erasure.permissions import VIEW, VIEW_MAP
 
-VIEW_MAP = "erasure.view_data_map"
-
-guard_values(REQUEST, "erasure.view_request")
+guard_values(REQUEST, VIEW)
 guard_values(PROCESSING_RECORD, VIEW_MAP)
-guard_values(BATCH, "erasure.view_request")
+guard_values(BATCH, VIEW)
 
 
 @names(REQUEST, noun="request")
 def request_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
     """Number of each request, with a link for viewers who may see requests. One query."""
-    may_open = viewer.has_perm("erasure.view_request")
+    may_open = viewer.has_perm(VIEW)
     return {
         request.id: Name(f"request {request}", request.get_absolute_url() if may_open else "")
         for request in SubjectRequest.objects.filter(id__in=refs)
@@ -40,7 +39,7 @@ def record_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
 @names(BATCH, noun="batch")
 def batch_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
     """Number of each batch, with a link for viewers who may see requests. One query."""
-    may_open = viewer.has_perm("erasure.view_request")
+    may_open = viewer.has_perm(VIEW)
     return {
         batch.id: Name(f"batch {batch}", batch.get_absolute_url() if may_open else "")
         for batch in RequestBatch.objects.filter(id__in=refs)

@@ -13,6 +13,7 @@ from django.utils.timezone import localdate
 
 from memadmin.erasure import locators
 from memadmin.erasure.models import SubjectRequest
+from memadmin.erasure.permissions import APPROVE, HANDLE
 from memadmin.erasure.querysets import SubjectRequestQuerySet
 from memadmin.retention.holds.forms import target_of
 from memadmin.runs.models import Run
@@ -317,10 +318,10 @@ def needs(user: User) -> Q:
     stopped erasures.
     """
     found = Q(pk__in=())
-    if user.has_perm("erasure.handle_request"):
+    if user.has_perm(HANDLE):
         found |= Q(state__in=(State.RECEIVED, State.CHECKED)) & (Q(opened_by=user) | Q(opened_by=None))
         found |= Q(run__state__in=(Run.State.STOPPED, Run.State.FAILED))
-    if user.has_perm("erasure.approve_request"):
-        # Whoever asked cannot approve, and gets nothing to do.
+    if user.has_perm(APPROVE):
+        # The requester cannot approve.
         found |= Q(state=State.AWAITING) & (~Q(requested_by=user) | Q(requested_by=None))
     return found

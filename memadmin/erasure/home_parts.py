@@ -11,13 +11,11 @@ from django.utils.timezone import localdate
 
 from memadmin.counting import COUNT_CAP, count_up_to, counted
 from memadmin.erasure.models import RequestBatch, SubjectRequest
+from memadmin.erasure.permissions import APPROVE, HANDLE, VIEW
 from memadmin.erasure.reminders import owner_of, parked
-from memadmin.erasure.services import APPROVE
 from memadmin.erasure.view_models import SOON, day
 from memadmin.home.charts import Chart, Series
 from memadmin.home.parts import HomeParts, Waiting, on_home, time_since, yesterday
-
-VIEW, HANDLE = "erasure.view_request", "erasure.handle_request"
 
 MOST_SHOWN = 3
 """Entries of one kind; the list has all."""

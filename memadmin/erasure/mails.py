@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from memadmin.accounts.mails import mail_those_with
 from memadmin.erasure.models import RequestBatch, SubjectRequest
-
-HANDLE = "erasure.handle_request"
+from memadmin.erasure.permissions import HANDLE
 
 
 def mail_handlers(about: SubjectRequest | RequestBatch, *, title: str, sentence: str) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memadmin.erasure.models import RequestBatch, SubjectRequest
+from memadmin.erasure.permissions import HANDLE, VIEW
 from memadmin.web.palette import ACTIONS, FINDERS, Option, OptionGroup, PaletteAction, number_in
 from memadmin.web.requests import OperatorRequest
-
-VIEW, HANDLE = "erasure.view_request", "erasure.handle_request"
 
 
 def numbered(request: OperatorRequest, text: str) -> Iterable[Option]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from django.contrib.auth.models import User
 
 from memadmin.erasure.models import SubjectRequest
+from memadmin.erasure.permissions import HANDLE, VIEW
 from memadmin.erasure.view_models import CaseView, Counts
 from sessions_app.extensions import Panel, SubjectMoment, SubjectTab, beside_subject, subject_moments, subject_tabs
 from sessions_app.models import Subject
-
-VIEW, HANDLE = "erasure.view_request", "erasure.handle_request"
 
 SHOWN = 5
 

@@ -15,6 +15,7 @@ from memadmin.erasure.batches import services as batches
 from memadmin.erasure.batches import work as batch_work
 from memadmin.erasure.exceptions import Left
 from memadmin.erasure.models import AccessCopy, RequestBatch, RequestNote, SubjectRequest
+from memadmin.erasure.permissions import VIEW
 from memadmin.erasure.suppression import replay
 from memadmin.erasure.suppression.entering import may_be_entered
 from memadmin.runs.engine import Lease
@@ -49,7 +50,7 @@ class RequestRunKind(RunKind):
         return f"{'Batch' if isinstance(owner, RequestBatch) else 'Request'} {owner}" if owner else ""
 
     def url(self, run: Run, viewer: User) -> str:
-        owner = self.owner(run) if viewer.has_perm("erasure.view_request") else None
+        owner = self.owner(run) if viewer.has_perm(VIEW) else None
         return owner.get_absolute_url() if owner else ""
 
 

@@ -29,8 +29,6 @@ from sessions_app.services.subjects import merge_target
 
 Kind, State, Code = SubjectRequest.Kind, SubjectRequest.State, RequestNote.Code
 
-APPROVE = "erasure.approve_request"
-
 PREVIEW_AGE = timedelta(days=1)
 """An older preview is made again before somebody is asked to approve."""
 
@@ -193,8 +191,7 @@ def request_approval(request: SubjectRequest, *, by: User) -> SubjectRequest:
     request = locked(request, State.CHECKED, by=by)
     if request.kind != Kind.ERASURE:
         raise WrongState(request)
-    if request.previewed_at is None or request.previewed_at < now() - PREVIEW_AGE:
-        raise PreviewNeeded
+    require_preview(request)
     refuse_held(request)
     return changed(
         request,
@@ -224,8 +221,7 @@ def approve_request(
             if not keys.exists():
                 raise WrongKey
             refuse_held(request)
-            if request.previewed_at is None or request.previewed_at < now() - APPROVAL_AGE:
-                raise PreviewNeeded
+            require_preview(request, at_most=APPROVAL_AGE)
             starts_at = now() + window
             run = runs.request_run(work.RUN_KIND, by=by, retry_at=starts_at)
             return changed(
@@ -244,6 +240,17 @@ def approve_request(
             audit_events.APPROVAL_DENIED, by=by, target=request, subject=request.subject_id, outcome="denied"
         )
         raise
+
+
+def has_preview(about: SubjectRequest | RequestBatch, *, at_most: timedelta = PREVIEW_AGE) -> bool:
+    """True if there is a preview that is not older than this."""
+    return about.previewed_at is not None and about.previewed_at >= now() - at_most
+
+
+def require_preview(about: SubjectRequest | RequestBatch, *, at_most: timedelta = PREVIEW_AGE) -> None:
+    """Raises PreviewNeeded."""
+    if not has_preview(about, at_most=at_most):
+        raise PreviewNeeded
 
 
 def is_second_person(request: SubjectRequest | RequestBatch, user: User) -> bool:

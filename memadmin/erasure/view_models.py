@@ -13,9 +13,10 @@ from django.utils.timezone import localdate, now
 
 from memadmin.counting import counted
 from memadmin.erasure.models import ErasureStep, RequestBatch, SubjectRequest
+from memadmin.erasure.permissions import APPROVE
 from memadmin.erasure.preview import Preview
 from memadmin.erasure.scan.progress import KEY, Progress
-from memadmin.erasure.services import APPROVE, PREVIEW_AGE, is_second_person
+from memadmin.erasure.services import has_preview, is_second_person
 from memadmin.runs.models import Run
 from memadmin.runs.templatetags.runs import length_of_time
 from memadmin.web.templatetags.memadmin import day_and_minute
@@ -172,7 +173,7 @@ class ProgressView:
     @property
     def is_preview_fresh(self) -> bool:
         """True if approval can be requested with this preview."""
-        return self.shown.previewed_at is not None and self.shown.previewed_at >= now() - PREVIEW_AGE
+        return has_preview(self.shown)
 
     @property
     def second_person(self) -> str:

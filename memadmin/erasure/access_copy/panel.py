@@ -8,8 +8,7 @@ from django.contrib.auth.models import User
 
 from memadmin.erasure.forms import HandOverForm, NoteForm
 from memadmin.erasure.models import AccessCopy, SubjectRequest
-
-HANDLE = "erasure.handle_request"
+from memadmin.erasure.permissions import HANDLE
 
 State, CopyState = SubjectRequest.State, AccessCopy.State
 

@@ -12,8 +12,9 @@ from memadmin.erasure.access import access_case_for
 from memadmin.erasure.access_copy import services
 from memadmin.erasure.access_copy.keys import CopyKeyUnreadable
 from memadmin.erasure.forms import HandOverForm, NoteForm
+from memadmin.erasure.permissions import HANDLE, VIEW
 from memadmin.erasure.services import RequestError
-from memadmin.erasure.views.cases import HANDLE, VIEW, case_page
+from memadmin.erasure.views.cases import case_page
 from memadmin.erasure.views.performing import REFUSED
 from memadmin.web.pages import operator_page
 from memadmin.web.performing import Performer

@@ -12,16 +12,16 @@ from memadmin.erasure.batches import access, services
 from memadmin.erasure.batches.forms import CorrectForm
 from memadmin.erasure.batches.sealed import unseal
 from memadmin.erasure.batches.view_models import LineView
-from memadmin.erasure.batches.views import APPROVE, HANDLE, VIEW, batch_page
+from memadmin.erasure.batches.views import batch_page
 from memadmin.erasure.forms import ApprovalForm, ExtendForm, NoteForm
+from memadmin.erasure.permissions import APPROVE, HANDLE, VIEW
 from memadmin.erasure.services import NotLater, NotSecondApprover, OwnRequest, RequestError
 from memadmin.erasure.views.performing import REFUSED, pause_run, resume_run
+from memadmin.runs.access import CONTROL
 from memadmin.web.pages import operator_page
 from memadmin.web.performing import Performer
 from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
-
-CONTROL = "runs.control_run"
 
 perform = Performer(
     access.batch_for,

@@ -23,7 +23,6 @@ from memadmin.erasure.batches.sealed import unseal
 from memadmin.erasure.deadlines import due_date
 from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
 from memadmin.erasure.services import (
-    PREVIEW_AGE,
     AlreadyStarted,
     NotSecondApprover,
     OwnRequest,
@@ -34,6 +33,7 @@ from memadmin.erasure.services import (
     extend_locked,
     is_second_person,
     may_extend,
+    require_preview,
 )
 from memadmin.runs import services as runs
 from memadmin.runs.models import Run
@@ -153,8 +153,7 @@ def request_approval(batch: RequestBatch, *, by: User) -> RequestBatch:
     count = accepted_lines(batch).count()
     if not count:
         raise NothingAccepted
-    if batch.previewed_at is None or batch.previewed_at < now() - PREVIEW_AGE:
-        raise PreviewNeeded
+    require_preview(batch)
     return changed(
         batch,
         audit_events.BATCH_APPROVAL_REQUESTED,

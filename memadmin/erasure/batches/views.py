@@ -22,6 +22,7 @@ from memadmin.erasure.batches.parsing import MOST_BYTES, BadFile
 from memadmin.erasure.batches.view_models import BatchView, line_views, rows_per_second
 from memadmin.erasure.forms import ApprovalForm, ExtendForm, NoteForm
 from memadmin.erasure.models import BatchLine, ErasureStep, RequestBatch
+from memadmin.erasure.permissions import APPROVE, HANDLE, VIEW
 from memadmin.erasure.services import latest_due_date, may_extend
 from memadmin.erasure.view_models import length_in_words
 from memadmin.runs.models import Run
@@ -31,8 +32,6 @@ from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
-
-VIEW, HANDLE, APPROVE = "erasure.view_request", "erasure.handle_request", "erasure.approve_request"
 
 State, Problem = RequestBatch.State, BatchLine.Problem
 

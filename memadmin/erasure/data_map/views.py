@@ -15,12 +15,11 @@ from django.utils.timezone import now
 from memadmin.erasure.data_map import checking, exporting, services
 from memadmin.erasure.data_map.forms import DataMapFilter, ProcessingRecordForm
 from memadmin.erasure.data_map.places import Location, Place, count_columns, places, totals_of
+from memadmin.erasure.permissions import CHANGE_RECORD, VIEW_MAP
 from memadmin.web.downloads import as_download
 from memadmin.web.pages import operator_page
 from memadmin.web.paging import BadCursor
 from memadmin.web.requests import OperatorRequest
-
-VIEW, CHANGE = "erasure.view_data_map", "erasure.change_processing_record"
 
 PAGE = 25
 
@@ -64,7 +63,7 @@ def page_at(chosen: Sequence[Place], cursor: str) -> DataMapPage:
     )
 
 
-@operator_page(VIEW)
+@operator_page(VIEW_MAP)
 def data_map(request: OperatorRequest) -> HttpResponse:
     """Counters, the filtered list, and the head of the record."""
     filters = DataMapFilter(request.GET)
@@ -76,7 +75,7 @@ def data_map(request: OperatorRequest) -> HttpResponse:
         "comparison": checking.compare(known),
         "chosen": totals_of(chosen),
         "record": services.current_record(),
-        "may_change": request.user.has_perm(CHANGE),
+        "may_change": request.user.has_perm(CHANGE_RECORD),
     }
     status = 200
     if filters.problems:
@@ -89,20 +88,20 @@ def data_map(request: OperatorRequest) -> HttpResponse:
     return render(request, "data_map/map.html", context, status=status)
 
 
-@operator_page(VIEW)
+@operator_page(VIEW_MAP)
 def export_csv(request: OperatorRequest) -> HttpResponseBase:
     """All columns as a table, whatever the filters."""
     return as_download(exporting.as_table(places()), f"data-map-{now():%Y-%m-%d}.csv", "text/csv")
 
 
-@operator_page(VIEW)
+@operator_page(VIEW_MAP)
 def export_json(request: OperatorRequest) -> HttpResponseBase:
     """All columns and the head of the record as JSON, whatever the filters."""
     parts = exporting.as_json(places(), services.current_record(), now())
     return as_download(parts, f"data-map-{now():%Y-%m-%d}.json", "application/json")
 
 
-@operator_page(VIEW)
+@operator_page(VIEW_MAP)
 def processing_record(request: OperatorRequest) -> HttpResponse:
     """The record of processing activities as one page for printing: article 30 (1) (a) to (g), and every place."""
     record = services.current_record()
@@ -116,7 +115,7 @@ def processing_record(request: OperatorRequest) -> HttpResponse:
     return render(request, "data_map/record.html", context)
 
 
-@operator_page(CHANGE, methods="GET, POST")
+@operator_page(CHANGE_RECORD, methods="GET, POST")
 def change_record(request: OperatorRequest) -> HttpResponse:
     """The form of the head of the record."""
     record = services.current_record()

@@ -10,14 +10,14 @@ from django.shortcuts import render
 from memadmin.erasure import access, services
 from memadmin.erasure.forms import ApprovalForm, ExtendForm, IdentityForm, NoteForm, RefuseForm
 from memadmin.erasure.holder_view_models import StepView
-from memadmin.erasure.views.cases import APPROVE, HANDLE, VIEW, case_page
+from memadmin.erasure.permissions import APPROVE, HANDLE, VIEW
+from memadmin.erasure.views.cases import case_page
 from memadmin.erasure.views.performing import REFUSED, pause_run, resume_run
+from memadmin.runs.access import CONTROL
 from memadmin.web.pages import operator_page
 from memadmin.web.performing import Performer
 from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
-
-CONTROL = "runs.control_run"
 
 perform = Performer(
     access.case_for,

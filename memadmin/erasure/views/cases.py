@@ -23,6 +23,7 @@ from memadmin.erasure.holder_view_models import (
     steps_view,
 )
 from memadmin.erasure.models import SubjectRequest
+from memadmin.erasure.permissions import APPROVE, HANDLE, VIEW
 from memadmin.erasure.preview import Preview
 from memadmin.erasure.receipt_facts import facts_of
 from memadmin.erasure.scope import scope_of
@@ -33,8 +34,6 @@ from memadmin.runs.view_models import view_of
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
-
-VIEW, HANDLE, APPROVE = "erasure.view_request", "erasure.handle_request", services.APPROVE
 
 State = SubjectRequest.State
 

@@ -9,6 +9,7 @@ from django.shortcuts import redirect, render
 from memadmin.erasure import services
 from memadmin.erasure.forms import NewRequestForm, RequestFilters
 from memadmin.erasure.models import SubjectRequest
+from memadmin.erasure.permissions import HANDLE, VIEW
 from memadmin.erasure.view_models import views_of
 from memadmin.home.saved_views import has_saved_views
 from memadmin.web.addresses import uuid_in
@@ -16,8 +17,6 @@ from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from sessions_app.models import Subject
-
-VIEW, HANDLE = "erasure.view_request", "erasure.handle_request"
 
 REQUESTS = ListPage("erasure/requests.html", salt="requests")
 CLOSED_BELOW = 20

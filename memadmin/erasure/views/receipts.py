@@ -11,8 +11,8 @@ from django.shortcuts import render
 from memadmin import audit
 from memadmin.erasure import access, audit_events
 from memadmin.erasure.models import SubjectRequest
+from memadmin.erasure.permissions import VIEW
 from memadmin.erasure.receipt_facts import facts_of
-from memadmin.erasure.views.cases import VIEW
 from memadmin.web.downloads import as_download
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest

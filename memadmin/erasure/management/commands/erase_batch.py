@@ -20,6 +20,7 @@ from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.batches.parsing import MOST_BYTES, BadFile
 from memadmin.erasure.management.commands.erase_subject import RECEIPT_SECONDS, write_report
 from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
+from memadmin.erasure.permissions import APPROVE, HANDLE
 from memadmin.erasure.services import RequestError
 from memadmin.runs import engine
 from memadmin.runs.models import Run
@@ -52,8 +53,8 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
     def handle(self, *, file: Path, reason: str, as_json: bool, **given: Any) -> None:
-        requested_by = acting_person(given["requested_by"], "erasure.handle_request", "--requested-by")
-        approved_by = acting_person(given["approved_by"], "erasure.approve_request", "--approved-by")
+        requested_by = acting_person(given["requested_by"], HANDLE, "--requested-by")
+        approved_by = acting_person(given["approved_by"], APPROVE, "--approved-by")
         try:
             with file.open("rb") as opened:
                 data = opened.read(MOST_BYTES + 1)

@@ -16,6 +16,7 @@ from memadmin.accounts.commands import acting_person
 from memadmin.erasure import closing, services
 from memadmin.erasure.exceptions import Left, OutOfReach
 from memadmin.erasure.models import ErasureStep, SubjectRequest
+from memadmin.erasure.permissions import APPROVE, HANDLE
 from memadmin.erasure.preview import Preview, preview_erasure
 from memadmin.erasure.scope import scope_of
 from memadmin.runs import engine
@@ -54,8 +55,8 @@ class Command(BaseCommand):
             counted = preview_erasure(scope_of(subject))
             write_report(self.stdout, preview_report(str(subject.pk), counted), as_json=as_json)
             return
-        requested_by = acting_person(given["requested_by"], "erasure.handle_request", "--requested-by")
-        approved_by = acting_person(given["approved_by"], "erasure.approve_request", "--approved-by")
+        requested_by = acting_person(given["requested_by"], HANDLE, "--requested-by")
+        approved_by = acting_person(given["approved_by"], APPROVE, "--approved-by")
         if not given["reason"]:
             raise CommandError("An erasure needs a --reason. Nothing was changed.")
         try:
