@@ -9,9 +9,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from cryptography.fernet import InvalidToken
-
-from memadmin.derived_keys import derived_fernet
+from memadmin.derived_keys import decrypted, derived_fernet
 
 PURPOSE = "memadmin locators of requests"
 
@@ -20,14 +18,6 @@ SHORTEST = 3
 
 MOST = 50
 """Further names, addresses and numbers that a person may enter for one case."""
-
-
-class LocatorsUnreadable(Exception):
-    def __init__(self) -> None:
-        super().__init__(
-            "The ids of this person cannot be decrypted: MEMADMIN_SECRET_KEY has changed since, and is not among"
-            " MEMADMIN_OLD_SECRET_KEYS."
-        )
 
 
 def seal(texts: Iterable[str], *, keys: Iterable[tuple[str, str]] = ()) -> bytes:
@@ -40,19 +30,16 @@ def seal(texts: Iterable[str], *, keys: Iterable[tuple[str, str]] = ()) -> bytes
 
 
 def unseal(sealed: bytes | memoryview) -> list[str]:
-    """The texts; none after they were destroyed. Raises LocatorsUnreadable."""
+    """The texts; none after they were destroyed. Raises SecretKeyChanged."""
     return list(_opened(sealed)["texts"])
 
 
 def unseal_keys(sealed: bytes | memoryview) -> list[tuple[str, str]]:
-    """The ids of the person with their kinds; none before the erasure has begun. Raises LocatorsUnreadable."""
+    """The ids of the person with their kinds; none before the erasure has begun. Raises SecretKeyChanged."""
     return [(kind, key) for kind, key in _opened(sealed)["keys"]]
 
 
 def _opened(sealed: bytes | memoryview) -> dict[str, Any]:
     if not sealed:
         return {"texts": [], "keys": []}
-    try:
-        return dict(json.loads(derived_fernet(PURPOSE).decrypt(bytes(sealed))))
-    except InvalidToken as problem:
-        raise LocatorsUnreadable from problem
+    return dict(json.loads(decrypted(sealed, PURPOSE, what="The ids of this person")))

@@ -16,6 +16,7 @@ from django.utils.timezone import now
 from memadmin import audit
 from memadmin.accounts.same_person import addresses_of, is_same_person
 from memadmin.audit.log.types import EventType
+from memadmin.derived_keys import SecretKeyChanged
 from memadmin.erasure import audit_events, locators, work
 from memadmin.erasure.deadlines import EXTENDED_MONTHS, due_date
 from memadmin.erasure.models import ErasureStep, RequestBatch, RequestNote, SubjectRequest
@@ -272,7 +273,7 @@ def is_about(request: SubjectRequest, user: User) -> bool:
     keys = SubjectAlias.objects.filter(subject_id__in=request.subject.group_ids()).values_list("key", flat=True)
     try:
         known_as = locators.unseal(request.locators)
-    except locators.LocatorsUnreadable:
+    except SecretKeyChanged:
         known_as = []
     known = {text.strip().casefold() for text in (*keys, *known_as)}
     return not known.isdisjoint({user.username.casefold(), *addresses_of(user)})

@@ -19,8 +19,9 @@ from django.utils.timezone import now
 from memadmin.accounts.reauth import CONFIRMED_AT
 from memadmin.audit.models import AuditEvent
 from memadmin.deploy.roles import Roles
+from memadmin.derived_keys import SecretKeyChanged
 from memadmin.erasure.access_copy import deleting, files, jobs, services
-from memadmin.erasure.access_copy.keys import CopyKeyUnreadable, unwrapped
+from memadmin.erasure.access_copy.keys import unwrapped
 from memadmin.erasure.models import AccessCopy, ErasureStep, SubjectRequest
 from memadmin.erasure.services import RequestError, WrongState
 from memadmin.runs import engine
@@ -196,7 +197,7 @@ def test_of_another_machine_the_file_is_missed_and_the_link_stays(ada: Subject, 
 def test_a_new_secret_key_leaves_a_sentence(ada: Subject, officer: User, settings: Any) -> None:
     copy = built_copy(ada, by=officer)
     before, settings.SECRET_KEY = settings.SECRET_KEY, "another" * 10
-    with pytest.raises(CopyKeyUnreadable):
+    with pytest.raises(SecretKeyChanged):
         unwrapped(copy.key)
     settings.SECRET_KEY_FALLBACKS = [before]
     assert opened(copy).testzip() is None

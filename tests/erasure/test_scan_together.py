@@ -242,7 +242,7 @@ def test_ids_that_cannot_be_decrypted_stop_their_own_case_only(
     monkeypatch.setattr(together, "search", once_it_waits)
     work_off_batch(batch)
     assert outcomes.counts(batch) == {LineOutcome.SCANNING: 2, LineOutcome.FAILED: 1}
-    assert "LocatorsUnreadable" in Run.objects.get(subject_request=cases(batch)[0]).reason
+    assert "SecretKeyChanged" in Run.objects.get(subject_request=cases(batch)[0]).reason
 
 
 def test_who_leaves_out_a_store_that_is_away_does_not_wait_for_it(

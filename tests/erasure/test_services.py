@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
+from memadmin.derived_keys import SecretKeyChanged
 from memadmin.erasure import locators, services
 from memadmin.erasure.models import RequestNote, SubjectRequest
 from memadmin.erasure.services import (
@@ -170,5 +171,5 @@ def test_locators_are_encrypted() -> None:
     assert b"ada" not in sealed.lower()
     assert locators.unseal(sealed) == ["Ada", "ada@example.com"]
     assert locators.unseal(b"") == []
-    with pytest.raises(locators.LocatorsUnreadable, match="MEMADMIN_SECRET_KEY"):
+    with pytest.raises(SecretKeyChanged, match="MEMADMIN_SECRET_KEY"):
         locators.unseal(b"gAAAA")

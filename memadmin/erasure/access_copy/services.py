@@ -90,7 +90,7 @@ def make_link(request: SubjectRequest, *, by: User) -> str:
 def fetch(request: SubjectRequest, token: str, *, by: User) -> tuple[AccessCopy, Iterator[bytes]]:
     """The copy and the content of the ZIP file, once for each link: the event is committed before anything is shown.
 
-    Raises LinkUsed, NoCopy, FileMissing and CopyKeyUnreadable; the link stays unused then.
+    Raises LinkUsed, NoCopy, FileMissing and SecretKeyChanged; the link stays unused then.
     """
     copy = ready_copy(request)
     is_valid = secrets.compare_digest(copy.token_digest, digest(token))

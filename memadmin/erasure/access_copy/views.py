@@ -8,9 +8,9 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 
+from memadmin.derived_keys import SecretKeyChanged
 from memadmin.erasure.access import access_case_for
 from memadmin.erasure.access_copy import services
-from memadmin.erasure.access_copy.keys import CopyKeyUnreadable
 from memadmin.erasure.forms import HandOverForm, NoteForm
 from memadmin.erasure.permissions import HANDLE, VIEW
 from memadmin.erasure.services import RequestError
@@ -59,7 +59,7 @@ def fetch(request: OperatorRequest, access_id: UUID, token: str) -> HttpResponse
         return HttpResponse()
     try:
         copy, content = services.fetch(case, token, by=request.user)
-    except (RequestError, CopyKeyUnreadable) as problem:
+    except (RequestError, SecretKeyChanged) as problem:
         status = 410 if isinstance(problem, services.LinkUsed | services.NoCopy) else 409
         return case_page(request, case, problem=str(problem), status=status)
     response = StreamingHttpResponse(content, content_type="application/zip")

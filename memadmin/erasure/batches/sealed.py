@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-from cryptography.fernet import InvalidToken
-
-from memadmin.derived_keys import derived_fernet
+from memadmin.derived_keys import SecretKeyChanged, decrypted, derived_fernet
 
 PURPOSE = "memadmin lines of batches"
 
@@ -31,6 +29,6 @@ def unseal(sealed: bytes | memoryview) -> LineText:
     if not sealed:
         return LineText()
     try:
-        return LineText(**json.loads(derived_fernet(PURPOSE).decrypt(bytes(sealed))))
-    except InvalidToken:
+        return LineText(**json.loads(decrypted(sealed, PURPOSE, what="This line")))
+    except SecretKeyChanged:
         return LineText()

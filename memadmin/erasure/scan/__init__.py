@@ -18,6 +18,7 @@ from django.utils.timezone import now
 from memadmin import audit
 from memadmin.audit.transparency.canonical import utc
 from memadmin.batching import batched
+from memadmin.derived_keys import SecretKeyChanged
 from memadmin.erasure import audit_events, locators
 from memadmin.erasure.exceptions import Left, OutOfReach
 from memadmin.erasure.models import RequestNote, SubjectRequest
@@ -155,7 +156,7 @@ def people_of(requests: Sequence[SubjectRequest]) -> People:
     left_out = sessions.left_out_of(requests)
     people = []
     for each in requests:
-        with suppress(locators.LocatorsUnreadable):
+        with suppress(SecretKeyChanged):
             texts, keys = locators.unseal(each.locators), locators.unseal_keys(each.locators)
             people.append(ScannedPerson(each.pk, groups[each.subject_id], texts, keys, left_out.get(each.pk, ())))
     return People(people)
