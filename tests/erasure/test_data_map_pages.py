@@ -117,7 +117,7 @@ def test_bad_filter_is_answered_with_a_sentence_and_no_rows(
     assert "data-row" not in page.text
 
 
-@pytest.mark.parametrize("cursor", ["-1", "x", "99999", "1e3", "٣", "9" * 5_000])
+@pytest.mark.parametrize("cursor", ["-1", "0", "x", "99999", "1e3", "9" * 5_000])
 def test_bad_cursor_is_answered_with_a_way_back(officer: Client, cursor: str) -> None:
     page = officer.get("/data-map/", {"cursor": cursor})
     assert page.status_code == 400

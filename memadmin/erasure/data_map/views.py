@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from django.contrib import messages
+from django.core.paginator import InvalidPage, Paginator
 from django.http import HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -35,31 +36,24 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class DataMapPage:
-    """A page of the list. A cursor is the number of rows before its page; empty if there is none."""
+    """A page of the list, with the numbers of the adjacent pages; empty if there is none."""
 
     groups: Sequence[Group]
-    row_count: int
     newer: str
     older: str
 
 
-def page_at(chosen: Sequence[Place], cursor: str) -> DataMapPage:
-    """The page at a cursor, the first without one. Raises BadCursor."""
-    if cursor and not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 6):
-        raise BadCursor
-    start = int(cursor or 0)
-    if start and start >= len(chosen):
-        raise BadCursor
-    rows = chosen[start : start + PAGE]
+def page_at(chosen: Sequence[Place], number: str) -> DataMapPage:
+    """The page with this number, the first without one. Raises InvalidPage."""
+    page = Paginator(chosen, PAGE).page(number or 1)
     counts = {location: count_columns(place for place in chosen if place.location is location) for location in Location}
     return DataMapPage(
         [
             Group(location, counts[location], list(group))
-            for location, group in groupby(rows, lambda place: place.location)
+            for location, group in groupby(page, lambda place: place.location)
         ],
-        len(rows),
-        newer=str(max(0, start - PAGE)) if start else "",
-        older=str(start + PAGE) if start + PAGE < len(chosen) else "",
+        newer=str(page.previous_page_number()) if page.has_previous() else "",
+        older=str(page.next_page_number()) if page.has_next() else "",
     )
 
 
@@ -83,8 +77,8 @@ def data_map(request: OperatorRequest) -> HttpResponse:
         filters.data, filters.cleaned_data, status = QueryDict(), {}, 400
     try:
         context["page"] = page_at(chosen, request.GET.get("cursor", ""))
-    except BadCursor as problem:
-        context["bad_cursor"], status = str(problem), 400
+    except InvalidPage:
+        context["bad_cursor"], status = str(BadCursor()), 400
     return render(request, "data_map/map.html", context, status=status)
 
 
