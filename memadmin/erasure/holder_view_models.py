@@ -1,4 +1,4 @@
-"""View models of what an erasure is about: holders of data, steps, copies out of reach, and exceptions."""
+"""View models of an erasure: its steps, copies out of reach, exceptions and scans."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from memadmin.counting import counted
 from memadmin.erasure.exceptions import Left, OutOfReach
 from memadmin.erasure.models import ErasureStep, SubjectRequest
-from memadmin.erasure.preview import Preview
+from memadmin.erasure.preview import Preview, in_words
 from memadmin.erasure.scan import erasable
 from memadmin.erasure.steps import STEPS
 from memadmin.erasure.steps.base import Counted
@@ -54,64 +54,6 @@ def holder_title(holder: str) -> str:
     """The store of a holder such as `sessions/main`, or what `memories` is about."""
     name, _, place = holder.partition("/")
     return place or TITLES.get(name, name)
-
-
-def in_words(details: Mapping[str, int]) -> str:
-    """Further counts of a holder: "7 sessions, 1 encrypted"."""
-    return ", ".join(counted(count, word.replace("_", " ")) for word, count in details.items() if count)
-
-
-@dataclass(frozen=True, slots=True)
-class HolderLine:
-    """One line of the preview."""
-
-    title: str
-    detail: str
-    rows: int
-    held: int
-    what_happens: str
-    problems: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class PreviewView:
-    """The preview of an erasure, as its page shows it."""
-
-    lines: Sequence[HolderLine]
-    empty: str
-    """Titles of holders without any data of the subject."""
-    rows: int
-    held: int
-    is_incomplete: bool
-    has_exceptions: bool
-
-    @property
-    def to_erase(self) -> str:
-        """What goes: "1,118 rows in 6 holders"."""
-        holders = sum(line.rows > line.held for line in self.lines)
-        return f"{counted(self.rows - self.held, 'rows')} in {counted(holders, 'holders')}"
-
-
-def preview_view(preview: Preview) -> PreviewView:
-    lines, empty = [], []
-    for holder in preview.holders:
-        numbers = holder.counted
-        if not numbers.rows and not numbers.problem:
-            empty.append(holder.title)
-            continue
-        problems = [Left(code).label for code, count in numbers.exceptions.items() if count]
-        lines.append(
-            HolderLine(
-                title=holder.title,
-                detail=in_words(numbers.details),
-                rows=numbers.rows,
-                held=numbers.held,
-                what_happens=holder.what_happens,
-                problems=[numbers.problem, *problems] if numbers.problem else problems,
-            )
-        )
-    stays = [bool(each.counted.held or any(each.counted.exceptions.values())) for each in preview.holders]
-    return PreviewView(lines, ", ".join(empty), preview.rows, preview.held, preview.is_incomplete, any(stays))
 
 
 @dataclass(frozen=True, slots=True)

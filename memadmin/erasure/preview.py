@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -12,7 +12,8 @@ from django.db.models import Q
 from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
-from memadmin.erasure.exceptions import OutOfReach
+from memadmin.counting import counted
+from memadmin.erasure.exceptions import Left, OutOfReach
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.models.steps import holder_name
 from memadmin.erasure.scope import SubjectScope
@@ -45,9 +46,27 @@ class Holder:
     def what_happens(self) -> str:
         return step_named(self.name).what_happens
 
+    @property
+    def detail(self) -> str:
+        """Further counts: "7 sessions, 1 encrypted"."""
+        return in_words(self.counted.details)
+
+    @property
+    def problems(self) -> list[str]:
+        """Sentences about what could not be counted, and about what cannot be erased."""
+        problem, exceptions = self.counted.problem, self.counted.exceptions
+        return [*([problem] if problem else []), *(Left(code).label for code, count in exceptions.items() if count)]
+
+    @property
+    def is_empty(self) -> bool:
+        """True if it was counted and has no data of the subject."""
+        return not self.counted.rows and not self.counted.problem
+
 
 @dataclass(frozen=True, slots=True)
 class Preview:
+    """Rows that an erasure would erase, by holder, and copies that it does not reach."""
+
     holders: list[Holder]
     out_of_reach: list[dict[str, Any]]
     """Codes of `OutOfReach` with their place, count and last day."""
@@ -63,9 +82,30 @@ class Preview:
         return sum(holder.counted.held for holder in self.holders)
 
     @property
+    def to_erase(self) -> str:
+        """Rows without those on hold: "1,118 rows in 6 holders"."""
+        holders = sum(holder.counted.rows > holder.counted.held for holder in self.holders)
+        return f"{counted(self.rows - self.held, 'rows')} in {counted(holders, 'holders')}"
+
+    @property
     def is_incomplete(self) -> bool:
         """Whether something could not be counted."""
         return any(holder.counted.problem for holder in self.holders)
+
+    @property
+    def has_exceptions(self) -> bool:
+        """Whether something stays: rows on hold, and what cannot be erased."""
+        return any(holder.counted.held or any(holder.counted.exceptions.values()) for holder in self.holders)
+
+    @property
+    def filled(self) -> list[Holder]:
+        """Holders with data of the subject, and those that could not be counted."""
+        return [holder for holder in self.holders if not holder.is_empty]
+
+    @property
+    def empty(self) -> str:
+        """Titles of the other holders."""
+        return ", ".join(holder.title for holder in self.holders if holder.is_empty)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -86,6 +126,11 @@ class Preview:
         return cls(holders, list(saved.get("out_of_reach", ())), list(saved.get("group", ())))
 
 
+def in_words(details: Mapping[str, int]) -> str:
+    """Further counts of a holder: "7 sessions, 1 encrypted"."""
+    return ", ".join(counted(count, word.replace("_", " ")) for word, count in details.items() if count)
+
+
 def preview_erasure(scope: SubjectScope) -> Preview:
     """Counts what an erasure would erase now, and changes nothing."""
     return Preview(list(holders(scope)), out_of_reach(scope), group_ids(scope.subject))
@@ -97,8 +142,8 @@ def holders(scope: SubjectScope, *, without: Container[str] = ()) -> Iterator[Ho
     for step in STEPS:
         for place in step.places(scope):
             if place not in without:
-                counted = step.count(scope, place) if step.name in with_rows else Counted(0)
-                yield Holder(step.name, place, counted)
+                numbers = step.count(scope, place) if step.name in with_rows else Counted(0)
+                yield Holder(step.name, place, numbers)
 
 
 def group_ids(subject: Subject) -> list[str]:

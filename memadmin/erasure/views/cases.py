@@ -18,7 +18,6 @@ from memadmin.erasure.forms import ApprovalForm, ExtendForm, IdentityForm, NoteF
 from memadmin.erasure.holder_view_models import (
     exception_lines,
     out_of_reach_lines,
-    preview_view,
     scan_lines,
     steps_view,
 )
@@ -96,7 +95,7 @@ def erasure_context(request: OperatorRequest, shown: SubjectRequest) -> dict[str
     if shown.is_started:
         context |= {"steps": steps_view(shown), "scans": scan_lines(shown)}
     elif shown.previewed_at:
-        context["preview"] = preview_view(Preview.of_json(shown.preview))
+        context["preview"] = Preview.of_json(shown.preview)
     if shown.state in (*BEFORE_START, State.APPROVED):
         scope = scope_of(shown.subject, [])
         context["holds"] = LegalHold.objects.filter(number__in=scope.all_holds()).order_by("number")
