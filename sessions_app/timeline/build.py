@@ -191,7 +191,6 @@ class _EventBuilder:
             badges=() if state is ToolState.OK else (state.value,),
             notes=(one_line(text_in(call.fields, "name")),),
             agent=self.agent,
-            from_agent=self.agent,
             to_agent=to_agent,
             is_certain=bool(taken_by),
         )

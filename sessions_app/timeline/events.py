@@ -161,8 +161,6 @@ class ToolCall(Event):
 class Handoff(Event):
     kind: ClassVar = "handoff"
     icon: str = "arrows-exchange"
-    from_agent: str
-    """Empty unless an earlier handoff of the run names the agent."""
     to_agent: str
     is_certain: bool
     """Whether the output is there; without it `to_agent` is read from the tool's name only."""

@@ -174,8 +174,8 @@ def test_handoff_is_one_event_and_names_who_acts_from_then_on() -> None:
     _, first, tool, second, answer, _, later = timeline.events
     assert isinstance(first, Handoff)
     assert isinstance(second, Handoff)
-    assert (first.from_agent, first.to_agent) == ("", "Billing agent")
-    assert (second.from_agent, second.to_agent) == ("Billing agent", "Refunds")
+    assert (first.agent, first.to_agent) == ("", "Billing agent")
+    assert (second.agent, second.to_agent) == ("Billing agent", "Refunds")
     assert tool.agent == "Billing agent"
     assert answer.title == "Refunds"
     assert later.title == "Assistant", "nobody knows which agent the next run began with"
