@@ -13,7 +13,7 @@ from memadmin.runs.models import Run
 from sessions_app.encryption.rotation import ItemKeyState
 from sessions_app.models import Redaction, SessionStore
 from sessions_app.redaction import services
-from sessions_app.redaction.sessions import COUNTERS, HINTS, LeftReason
+from sessions_app.redaction.outcome import COUNTERS, HINTS, LeftReason
 from sessions_app.services import purging, rotation, session_changes
 
 

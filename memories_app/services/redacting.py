@@ -26,7 +26,7 @@ from sessions_app.models import Redaction
 from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.redaction import TextToRedact
 from sessions_app.redaction.derived_copies import redacts_copies
-from sessions_app.redaction.sessions import LeftReason
+from sessions_app.redaction.outcome import LeftReason
 from sessions_app.redaction.text_to_redact import LEAST_CHARACTERS, MOST_CHARACTERS
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
 from sessions_app.timeline.markers import MARKER

@@ -16,8 +16,9 @@ from sessions_app.encryption import sealing_of
 from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord, Subject
 from sessions_app.redaction import Redacted, TextToRedact
+from sessions_app.redaction.occurrences import count_occurrences
+from sessions_app.redaction.outcome import MOST_NAMED, LeftReason, address_of
 from sessions_app.redaction.places import PlaceContext, contexts_of
-from sessions_app.redaction.sessions import MOST_NAMED, LeftReason, address_of, count_occurrences
 from sessions_app.redaction.shown import MARK_CHARACTERS, ShownItems, mark_of
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, SessionUnreadable, StoreUnavailable

@@ -32,8 +32,9 @@ from sessions_app.models import Redaction, SessionRecord, Subject, TextSearch
 from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.redaction import TextToRedact
 from sessions_app.redaction.derived_copies import redact_copies
+from sessions_app.redaction.outcome import LeftReason, RedactionOutcome
 from sessions_app.redaction.previews import TYPED_ABOVE, RedactionPreview
-from sessions_app.redaction.sessions import LeftReason, RedactionOutcome, redact_session
+from sessions_app.redaction.sessions import redact_session
 from sessions_app.redaction.shown import ShownItems, mark_of
 from sessions_app.stores import backend_for
 

@@ -9,17 +9,18 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from django.db import DataError, models
+from django.db import DataError
 
 from memadmin import audit
 from memadmin.runs.engine import Lease
-from memadmin.runs.models import Run
 from sessions_app import audit_events
 from sessions_app.encryption import SessionSeals, sealing_of
 from sessions_app.encryption.envelope_text import DecryptedItem, decrypt_for_rewrite
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import Redaction, SessionRecord
-from sessions_app.redaction import NestedTooDeep, Redacted, TextToRedact, without_all_text, without_text
+from sessions_app.redaction import NestedTooDeep, TextToRedact
+from sessions_app.redaction.occurrences import OccurrenceCount, count_occurrences, redacted_item, type_of, with_text
+from sessions_app.redaction.outcome import MOST_NAMED, LeftReason, RedactionOutcome, address_of
 from sessions_app.redaction.replay import Replay, keeps_its_place
 from sessions_app.redaction.shown import ShownItems, mark_of
 from sessions_app.services.deletion_guards import DeletionRefused, check_deletion
@@ -27,109 +28,9 @@ from sessions_app.services.inspection import inspect_again
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, SessionBusy, SessionUnreadable, StoreUnavailable, UnknownItem
 from sessions_app.stores.rewriting import ITEMS_A_CHUNK, CannotRewrite, Changes, Rewriter, rewriter_for
-from sessions_app.timeline.decode import decode
-
-MOST_NAMED = 20
-"""Number of items of a session that are named one by one."""
-
-LONGEST_ID = 80
-"""Characters of an item id in a sentence."""
 
 ROUNDS = 3
 """Number of times that items which agents wrote, or held, meanwhile are tried again."""
-
-
-class LeftReason(models.TextChoices):
-    """Reason why something was not redacted. The label is a sentence for the user who requested it."""
-
-    AWAY = "away", "The store did not respond or rejected the change. Redact again when it is available."
-    CANNOT = "cannot", "The text of items cannot be replaced in this store."
-    SEALED = "sealed", "Encrypted with a key that this console does not have; it could not be inspected."
-    BUSY = "busy", "An agent kept the session locked. Redact again while no agent uses it."
-    WRITTEN_AGAIN = "written_again", "An agent wrote the text again during the redaction."
-    UNFIT = "unfit", "The item would be invalid for the agent without the text."
-    TOO_DEEP = (
-        "too_deep",
-        "The item contains the text and is nested too deeply to be redacted. Delete the item, or erase its session.",
-    )
-    UNREADABLE = "unreadable", "The session cannot be read, so nothing in it was changed. Its page states the reason."
-    REFUSED = "refused", "The database does not accept the redacted items. Delete the items, or erase the session."
-    CHANGED = "changed", "The item changed after the preview."
-    NOT_SHOWN = "not_shown", "The item contains the text and was not in the preview, or changed since. Redact again."
-    GONE = "gone", "The item or the session no longer exists."
-    COMPACTED = "compacted", "A later compaction block may contain the text and cannot be inspected."
-    KEPT_REASONING = "kept_reasoning", "Later reasoning has a part that only the provider can read."
-    LABEL = (
-        "label",
-        "A label of the session contains the text: remove the label manually and erase the details of its event.",
-    )
-    UNREPLAYABLE = "unreplayable", "The history has new replay errors after the redaction."
-    HELD = "held", "The session is under a legal hold. Redact again when the hold is released."
-    TOO_LATE = "too_late", "No worker started the redaction in time."
-    NOT_APPROVED = "not_approved", "No second person approved the redaction in time."
-
-
-HINTS = frozenset({LeftReason.KEPT_REASONING})
-"""Reasons that are reported, but are no failure."""
-
-
-@dataclass
-class RedactionOutcome:
-    """Result of a redaction, or of one session of it, in numbers."""
-
-    sessions: int = 0
-    """Searched sessions."""
-    changed: int = 0
-    items: int = 0
-    places: int = 0
-    kept: int = 0
-    """Occurrences of the text in ids and names, where it stays."""
-    taken_out: int = 0
-    """Removed compaction blocks."""
-    replayed: int = 0
-    """Sessions whose history was replayed afterwards, and is valid for the SDK."""
-    replayed_as_before: int = 0
-    """Sessions with errors before the redaction, and no further ones since."""
-    searches: int = 0
-    copies: int = 0
-    """Redacted copies in other parts of the console, such as memories."""
-    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Number of items, or sessions, that were left, by reason and store."""
-
-    def leave(self, why: LeftReason, store: str, count: int = 1) -> None:
-        self.reasons[why.value, store] += count
-
-    @property
-    def left(self) -> int:
-        return sum(count for (why, _), count in self.reasons.items() if why not in HINTS)
-
-    def add_to(self, run: Run) -> None:
-        """Adds these numbers to those of a run. The caller saves, in a chunk."""
-        run.done += self.sessions
-        run.count(**{name: getattr(self, name) for name in COUNTERS if getattr(self, name)})
-        for (why, store), count in self.reasons.items():
-            run.add_exception(why, store, count)
-
-    @classmethod
-    def of(cls, run: Run) -> RedactionOutcome:
-        """The numbers of a run so far."""
-        counts = {name: run.counters.get(name, 0) for name in COUNTERS}
-        reasons = Counter({(why, store): count for why, store, count in run.exceptions})
-        return cls(sessions=run.done, reasons=reasons, **counts)
-
-
-COUNTERS = {
-    "changed": "Sessions changed",
-    "items": "Items redacted",
-    "places": "Occurrences redacted",
-    "kept": "Occurrences kept in ids and names",
-    "taken_out": "Compaction blocks removed",
-    "replayed": "Histories replayed",
-    "replayed_as_before": "Histories with the same findings as before",
-    "searches": "Searches deleted",
-    "copies": "Memories and signals redacted",
-}
-"""Labels of the counters of a run, which are the columns of `RedactionOutcome`."""
 
 
 @dataclass
@@ -147,19 +48,6 @@ class Chunk:
     def begin(self, was_found: bool, type_before: str) -> None:
         self.texts, self.gone, self.places, self.left = {}, set(), 0, Counter()
         self.was_found, self.type_before = was_found, type_before
-
-
-@dataclass
-class OccurrenceCount:
-    """Occurrences of a text in a session, or in one item of it. Kept in the run's cursor as JSON."""
-
-    places: int = 0
-    items: int = 0
-    kept: int = 0
-    sealed: int = 0
-    compactions: int = 0
-    too_deep: list[str] = field(default_factory=list)
-    """Ids of items that contain the text and cannot be redacted."""
 
 
 def redact_session(
@@ -195,59 +83,6 @@ def redact_session(
         # A hand-made jsonb column: Python reads a number beyond all floats as infinity, which is no JSON.
         outcome.leave(LeftReason.REFUSED, address_of(record))
     return outcome
-
-
-def address_of(record: SessionRecord, item_id: str = "") -> str:
-    """Address of a session, perhaps with one of its items, for people: a session id may be a name."""
-    return f"item {item_id[:LONGEST_ID]} of /sessions/{record.pk}/" if item_id else f"/sessions/{record.pk}/"
-
-
-def redacted_item(text: str, target_text: TextToRedact | None, *, show: int = 0) -> Redacted:
-    """An item without the text, or without all text, and the first `show` places. Raises NestedTooDeep."""
-    return without_text(text, target_text, show=show) if target_text else without_all_text(text, show=show)
-
-
-def no_lease() -> None:
-    """For searches of sessions without a lease to keep."""
-
-
-def count_occurrences(
-    record: SessionRecord,
-    target_text: TextToRedact | None,
-    seals: SessionSeals,
-    *,
-    item_id: str = "",
-    keep: Callable[[], None] = no_lease,
-    visit: Callable[[str, str, Redacted], int] | None = None,
-    show: int = 0,
-) -> OccurrenceCount:
-    """Occurrences of a text in a session, or in one item of it; without a text everything in the item counts.
-
-    `keep` is called for each item, and `visit` with id, text and redaction of each item with occurrences, and of each
-    compaction block, with at most `show` places; it returns how many more places the next one may show. Raises
-    StoreUnavailable and UnknownItem.
-    """
-    backend, occurrences = backend_for(record.store), OccurrenceCount()
-    items = [backend.item(record.session_id, item_id)] if item_id else backend.every_item(record.session_id)
-    for item in items:
-        keep()
-        inside = decrypt_for_rewrite(item, seals)
-        if inside is None:
-            occurrences.sealed += 1
-            continue
-        try:
-            redacted = redacted_item(inside.text, target_text, show=show)
-        except NestedTooDeep:
-            occurrences.too_deep.append(item.id)
-            continue
-        is_block = type_of(item, inside.text) == "compaction"
-        occurrences.places += redacted.places
-        occurrences.items += bool(redacted.places)
-        occurrences.kept += redacted.kept
-        occurrences.compactions += is_block
-        if visit and (redacted.places or is_block):
-            show = visit(item.id, inside.text, redacted)
-    return occurrences
 
 
 def replay_of(record: SessionRecord, seals: SessionSeals, keep: Callable[[], None]) -> Replay:
@@ -488,14 +323,3 @@ class _SessionWork:
             self.outcome.replayed_as_before += 1
         else:
             self.leave(LeftReason.UNREPLAYABLE)
-
-
-def with_text(item: StoredItem, text: str) -> StoredItem:
-    return StoredItem(item.id, item.position, text, item.byte_count, item.written_at)
-
-
-def type_of(item: StoredItem, text: str) -> str:
-    """Type of an item, if it is compaction or reasoning; most other items are not parsed and give an empty text."""
-    if "compaction" not in text and "reasoning" not in text:
-        return ""
-    return decode(with_text(item, text)).type

@@ -31,8 +31,8 @@ from sessions_app.audit_events import RedactReason
 from sessions_app.forms import RedactForm, RedactionApprovalForm
 from sessions_app.models import Redaction, SessionRecord, Subject
 from sessions_app.redaction import TextToRedact, services
+from sessions_app.redaction.outcome import LeftReason, RedactionOutcome
 from sessions_app.redaction.previews import RedactionPreview, find_places, record_preview
-from sessions_app.redaction.sessions import LeftReason, RedactionOutcome
 from sessions_app.redaction.shown import ShownItems
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.views import read_audit

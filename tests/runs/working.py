@@ -7,7 +7,7 @@ from typing import Any
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from sessions_app.models import Redaction
-from sessions_app.redaction.sessions import RedactionOutcome
+from sessions_app.redaction.outcome import RedactionOutcome
 
 
 def work_off() -> int:

@@ -18,7 +18,7 @@ from sessions_app.encryption.envelope_text import DecryptedItem
 from sessions_app.encryption.purging import Purge
 from sessions_app.encryption.rotation import Rotation, with_token
 from sessions_app.items import Position, StoredItem
-from sessions_app.redaction import sessions
+from sessions_app.redaction import occurrences, sessions
 from sessions_app.stores import backend_for, rewriting
 from sessions_app.stores.base import Deleted
 from sessions_app.stores.rewriting import Changes
@@ -241,5 +241,6 @@ class TestSeals:
         found(REWORDED, "My key is")
 
     def test_an_envelope_that_passes_for_a_text(self, found: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sessions, "decrypt_for_rewrite", lambda item, seals: DecryptedItem(item, item.raw))
+        for module in (occurrences, sessions):
+            monkeypatch.setattr(module, "decrypt_for_rewrite", lambda item, seals: DecryptedItem(item, item.raw))
         found(CLOSED, "sealed")

@@ -21,8 +21,8 @@ from memadmin.runs import engine
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import Redaction, SessionRecord, Subject, SubjectKind
 from sessions_app.redaction import InvalidText, TextToRedact, services
+from sessions_app.redaction.outcome import LeftReason, RedactionOutcome
 from sessions_app.redaction.previews import RedactionPreview, find_places, preview_redaction
-from sessions_app.redaction.sessions import LeftReason, RedactionOutcome
 from sessions_app.services.subjects import UnknownKey, known_subject, merge_target
 
 

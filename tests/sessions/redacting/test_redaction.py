@@ -22,7 +22,7 @@ from memadmin.runs.services import cancel_run, pause_run
 from sessions_app.audit_events import RedactReason
 from sessions_app.encryption.envelope_text import DecryptedItem
 from sessions_app.models import Redaction, SessionRecord, SessionStore, Subject, TextSearch
-from sessions_app.redaction import MARKER, InvalidText, services, sessions
+from sessions_app.redaction import MARKER, InvalidText, occurrences, services, sessions
 from sessions_app.redaction.previews import preview_redaction
 from sessions_app.redaction.services import RedactionRequest
 from sessions_app.search.remembered import remember_search
@@ -376,7 +376,7 @@ def test_an_agent_that_writes_the_text_again_meanwhile_is_taken_up_again(
     officer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = session_with("s", user(SECRET))
-    whole = sessions.count_occurrences
+    whole = occurrences.count_occurrences
     looks: list[int] = []
 
     def look_and_write(*given: Any, **named: Any) -> Any:
