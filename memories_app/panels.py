@@ -15,7 +15,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from memadmin.counting import COUNT_CAP, count_up_to, counted
-from memories_app.learning.distillation import SUBJECT_SUMMARY
+from memories_app.learning.distilled_proposals import SUBJECT_SUMMARY
 from memories_app.learning.forms import FeedbackForm
 from memories_app.learning.remarks import remarks_on
 from memories_app.learning.signals import stops_of

@@ -3,59 +3,42 @@
 A session is read once: the next distillation continues after the last item read, with a few items before it as context.
 Notes on a session - operators' feedback, and ratings and outcomes with a comment - are read with it, and if they are
 younger than its last distillation, they are a reason for another one.
-Statements already known for the subject are not proposed again, whatever was decided about them: a rejected statement
-does not come back when it is repeated.
-
-Summaries are memories of kind `summary` and pass the same gate: one for each session, and one for each subject, with
-the key SUBJECT_SUMMARY, so that a prompt never contains two of them.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
-from hashlib import sha256
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.timezone import now
 
 from memadmin import audit
 from memories_app import audit_events
+from memories_app.learning.distilled_proposals import existing_summaries, propose_results
 from memories_app.learning.distillers.rules import RulesDistiller
 from memories_app.learning.distillers.types import (
-    OPERATOR,
-    RATING,
-    Before,
     DistillationResult,
-    DistilledMemory,
     Distiller,
     DistillingTimeout,
     Nonsense,
-    OmissionReason,
     SessionMessage,
     Unread,
-    said_in,
 )
-from memories_app.learning.proposing import ProposedQuote, propose_memory
+from memories_app.learning.session_messages import NOTES, UnreadItems, last_reading, notes_on
 from memories_app.learning.signals import is_stopped
-from memories_app.models import Distillation, Evidence, Memory, Signal
-from memories_app.models.memories import LONGEST_QUOTE
-from memories_app.models.querysets import MemoryQuerySet
-from memories_app.services.refusals import NothingLearnedHere, Overtaken, Unproposable
-from memories_app.tool_provenance import MOST_TOOLS
+from memories_app.models import Distillation, Signal
+from memories_app.services.refusals import NothingLearnedHere
 from sessions_app.encryption import sealing_of
-from sessions_app.items import StoredItem
 from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.services.subjects import merge_target
-from sessions_app.stores.base import SessionUnreadable, StoreUnavailable, UnknownItem
-from sessions_app.stores.sealed import sealed_backend_for
+from sessions_app.stores.base import SessionUnreadable, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -66,26 +49,6 @@ LOOKED_BACK = timedelta(days=7)
 
 RECENTLY = timedelta(hours=1)
 """Period checked each minute; LOOKED_BACK is checked once an hour, in case a worker was stopped."""
-
-CONTEXT_ITEMS = 20
-"""Number of earlier items that a distiller gets as context."""
-
-ITEMS_A_PAGE = 200
-
-SUBJECT_SUMMARY = "subject_summary"
-"""The key of the summary of a subject."""
-
-FORGETTABLE = (Memory.Status.SUPERSEDED, Memory.Status.EXPIRED)
-"""States of memories that may be proposed again; all other known statements are skipped."""
-
-NOTES = (Signal.Kind.FEEDBACK, Signal.Kind.RATING, Signal.Kind.OUTCOME)
-"""Signals whose text is read. The text of others is the user's own, and is read in the session."""
-
-MIDDLING_RATING = 3
-"""Rating from 1 to 5 that is neither good nor bad."""
-
-MOST_WAITING = 200
-"""Maximum of waiting proposals about one subject; the same limit as for agents in the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +143,10 @@ def distil_session(record: SessionRecord, *, distiller: Distiller | None = None,
     if subject is None or not _may_read(record) or is_stopped(subject):
         return _ended(row, record, Outcome.REFUSED, DistillationResult())
     try:
-        unread = _UnreadItems(record, None if from_start else _last_reading(record))
-        said = [*unread.said(), *_notes(record, all_of_them=unread.is_whole)]
+        unread = UnreadItems(record, None if from_start else last_reading(record))
+        said = [*unread.said(), *notes_on(record, all_of_them=unread.is_whole)]
         row.last_item_id, row.last_item_hash = unread.last
-        reading = distiller.read(said, before=_existing_summaries(record, subject))
+        reading = distiller.read(said, before=existing_summaries(record, subject))
     except SessionUnreadable:
         logger.warning("session %s cannot be read; it is distilled after its next change", record.pk)
         return _ended(row, record, Outcome.FAILED, DistillationResult())
@@ -213,89 +176,6 @@ def _may_read(record: SessionRecord) -> bool:
     return settings.DISTIL_LOCKED and has_key
 
 
-class _UnreadItems:
-    """The items of a session after those read before, or all; `last` is the id of the last one with its digest, after
-    all were read."""
-
-    def __init__(self, record: SessionRecord, earlier: Distillation | None) -> None:
-        self._backend = sealed_backend_for(record.store, opens=settings.DISTIL_LOCKED)
-        self._session_id = record.session_id
-        self._context: Container[str] = ()
-        self.last = (earlier.last_item_id, earlier.last_item_hash) if earlier else ("", "")
-        items = self._behind(earlier) if earlier else None
-        self.is_whole = items is None
-        self._items = self._backend.every_item(self._session_id) if items is None else items
-
-    def said(self) -> Iterator[SessionMessage]:
-        return said_in(self._noting(self._items), context=self._context)
-
-    def _noting(self, items: Iterable[StoredItem]) -> Iterator[StoredItem]:
-        for item in items:
-            self.last = (item.id, _digest(item))
-            yield item
-
-    def _behind(self, earlier: Distillation) -> Iterator[StoredItem] | None:
-        """Items after the earlier ones; None if the last item is missing or replaced: then all items are read."""
-        try:
-            page = self._backend.page_around(self._session_id, earlier.last_item_id, 2 * CONTEXT_ITEMS)
-        except UnknownItem:
-            return None
-        ids = [item.id for item in page.items]
-        place = ids.index(earlier.last_item_id) if earlier.last_item_id in ids else -1
-        if place < 0 or _digest(page.items[place]) != earlier.last_item_hash:
-            return None
-        self._context = set(ids[: place + 1])
-        return self._from(page.items)
-
-    def _from(self, items: Sequence[StoredItem]) -> Iterator[StoredItem]:
-        while items:
-            yield from items
-            items = self._backend.page_after(self._session_id, items[-1].position, ITEMS_A_PAGE).items
-
-
-def _digest(item: StoredItem) -> str:
-    return sha256(item.raw.encode(errors="surrogatepass")).hexdigest()
-
-
-def _last_reading(record: SessionRecord) -> Distillation | None:
-    done = Distillation.objects.filter(record_id=record.pk, outcome=Outcome.DONE).exclude(last_item_id="")
-    return done.order_by("-began_at").first()
-
-
-def _existing_summaries(record: SessionRecord, subject: Subject) -> Before:
-    known = Memory.Status.APPROVED, *Memory.AWAITING
-    of_session = _summaries_of(record).filter(status__in=known).newest_first().first()
-    of_subject = _summaries_about(subject).filter(status__in=known).newest_first().first()
-    return Before(of_session.statement if of_session else "", of_subject.statement if of_subject else "")
-
-
-def _summaries_of(record: SessionRecord) -> MemoryQuerySet:
-    of_session = Evidence.objects.filter(record_id=record.pk).values("memory")
-    return Memory.objects.filter(pk__in=of_session, kind=Memory.Kind.SUMMARY).exclude(key=SUBJECT_SUMMARY)
-
-
-def _summaries_about(subject: Subject) -> MemoryQuerySet:
-    return Memory.objects.about(subject).filter(kind=Memory.Kind.SUMMARY, key=SUBJECT_SUMMARY)
-
-
-def _notes(record: SessionRecord, *, all_of_them: bool) -> Iterator[SessionMessage]:
-    """Notes on a session and its items, all or those since the last distillation."""
-    signals = Signal.objects.filter(record_id=record.pk, kind__in=NOTES).exclude(text="").order_by("created_at", "pk")
-    for signal in signals if all_of_them else signals.filter(distilled_at__isnull=True):
-        speaker = OPERATOR if signal.kind == Signal.Kind.FEEDBACK else RATING
-        yield SessionMessage(
-            signal.item_id, speaker, signal.text, signal.created_at, signal.pk, verdict=_verdict(signal)
-        )
-
-
-def _verdict(signal: Signal) -> int:
-    """-1 for bad, 1 for good, 0 for neither."""
-    value = signal.value or 0
-    if signal.kind != Signal.Kind.RATING or value <= 0:
-        return value
-    return -1 if value < MIDDLING_RATING else 1 if value > MIDDLING_RATING else 0
-
-
 @transaction.atomic
 def _propose(
     row: Distillation,
@@ -304,146 +184,19 @@ def _propose(
     reading: DistillationResult,
     said: Sequence[SessionMessage],
 ) -> Distilled:
-    """Proposes the results of a reading and ends its row. Known statements are counted, others left out by reason."""
-    # Two distillers of one subject propose one after the other, so that each sees proposals of the other.
-    Subject.objects.select_for_update(no_key=True).get(pk=subject.pk)
-    known_words = {
-        _plain(statement)
-        for statement in Memory.objects.about(subject)
-        .exclude(status__in=FORGETTABLE)
-        .values_list("statement", flat=True)
-    }
-    known, left_out = 0, Counter(reading.left_out)
-    room = MOST_WAITING - Memory.objects.about(subject).filter(status=Memory.Status.PROPOSED).count()
-    was_read = {one for one in said if not one.is_context}
+    """Proposes the results of a reading and ends its row. Raises NothingLearnedHere."""
     with audit.recording(audit_events.SESSION_DISTILLED) as event:
         event.target, event.subject = record, subject
-        for found in reading.found:
-            if reason := _omission(found, was_read):
-                left_out[reason] += 1
-            elif _plain(found.statement) in known_words:
-                known += 1
-            elif row.proposal_count >= room:
-                left_out[OmissionReason.TOO_MANY] += 1
-            elif _proposed(found, record, subject, row.distiller):
-                known_words.add(_plain(found.statement))
-                row.proposal_count += 1
-            else:
-                left_out[OmissionReason.UNFIT] += 1
-        for was_proposed in _propose_summaries(row, record, subject, reading, said, known_words):
-            if was_proposed:
-                row.proposal_count += 1
-            else:
-                left_out[OmissionReason.UNFIT] += 1
+        proposals = propose_results(reading, said, record=record, subject=subject, extractor=row.distiller)
         Signal.objects.filter(record_id=record.pk, distilled_at__isnull=True, created_at__lte=row.began_at).update(
             distilled_at=now()
         )
         _end(row, Outcome.DONE, reading)
-        row.left_out = {reason.value: count for reason, count in left_out.items()}
+        row.proposal_count = proposals.count
+        row.left_out = {reason.value: count for reason, count in proposals.left_out.items()}
         row.save()
-        event.reason_code, event.counters = Outcome.DONE, _counters(row, known)
-    return Distilled(row, known)
-
-
-def _omission(found: DistilledMemory, was_read: Container[SessionMessage]) -> OmissionReason | None:
-    """Why a result must not be proposed; None if it may be."""
-    if found.said not in was_read or not found.is_proven:
-        return OmissionReason.UNPROVEN
-    return OmissionReason.SECRET if found.has_secret else None
-
-
-def _propose_summaries(
-    row: Distillation,
-    record: SessionRecord,
-    subject: Subject,
-    reading: DistillationResult,
-    said: Sequence[SessionMessage],
-    known_words: Container[str],
-) -> list[bool]:
-    """Whether each new summary, of the session and of the subject, was proposed."""
-    first = next((one for one in said if not one.is_context), None)
-    if first is None:
-        return []
-    # A summary is derived from all messages.
-    tools = tuple(dict.fromkeys(tool for one in said for tool in one.tools))[:MOST_TOOLS]
-    summaries = (
-        (reading.summary, "", _summaries_of(record)),
-        (reading.subject_summary, SUBJECT_SUMMARY, _summaries_about(subject)),
-    )
-    return [
-        _proposed_summary(text, key, earlier, record, subject, row.distiller, replace(first, tools=tools))
-        for text, key, earlier in summaries
-        if text and _plain(text) not in known_words
-    ]
-
-
-def _proposed(found: DistilledMemory, record: SessionRecord, subject: Subject, extractor: str) -> bool:
-    said = found.said
-    source = {"user": Memory.Source.USER, OPERATOR: Memory.Source.OPERATOR}.get(said.speaker, Memory.Source.TOOL)
-    try:
-        propose_memory(
-            found.statement,
-            kind=found.kind,
-            key=found.key,
-            subject=subject,
-            provenance=Memory.Provenance.EXPLICIT if found.is_explicit else Memory.Provenance.INFERRED,
-            # Words of an assistant may come from a tool or a page: no rule approves them.
-            source=source,
-            confidence=found.confidence,
-            extractor=extractor,
-            evidence=[_quote(record, said, found.quote)],
-        )
-    except Unproposable:
-        return False
-    return True
-
-
-def _proposed_summary(
-    summary: str,
-    key: str,
-    earlier: MemoryQuerySet,
-    record: SessionRecord,
-    subject: Subject,
-    extractor: str,
-    first: SessionMessage,
-) -> bool:
-    """Whether the summary was proposed, as a change of the approved one. It supersedes a waiting one, unless a reviewer
-    has claimed that."""
-    approved_summary = earlier.filter(status=Memory.Status.APPROVED).newest_first().first()
-    try:
-        summarized = propose_memory(
-            summary,
-            kind=Memory.Kind.SUMMARY,
-            key=key,
-            subject=subject,
-            # Text of a model about text of others: no rule approves it.
-            source=Memory.Source.TOOL,
-            extractor=extractor,
-            replaces=approved_summary,
-            evidence=[_quote(record, first, first.text[:200])],
-        )
-    except (Unproposable, Overtaken):
-        return False
-    unread = Q(claimed_until__isnull=True) | Q(claimed_until__lt=now())
-    waiting = earlier.filter(unread, status=Memory.Status.PROPOSED).exclude(pk=summarized.pk)
-    Memory.objects.filter(pk__in=list(waiting.values_list("pk", flat=True))).update(
-        status=Memory.Status.SUPERSEDED, decided_at=now()
-    )
-    return True
-
-
-def _quote(record: SessionRecord, said: SessionMessage, text: str) -> ProposedQuote:
-    return ProposedQuote(
-        text[:LONGEST_QUOTE],
-        record_id=record.pk,
-        session_id=record.session_id,
-        item_id=said.item_id,
-        speaker=said.speaker,
-        said_at=said.at,
-        signal_id=said.signal_id,
-        tools=said.tools,
-        said_by_user=said.speaker == "user" and said.signal_id is None,
-    )
+        event.reason_code, event.counters = Outcome.DONE, _counters(row, proposals.known)
+    return Distilled(row, proposals.known)
 
 
 @transaction.atomic
@@ -475,7 +228,3 @@ def _counters(row: Distillation, known: int = 0) -> dict[str, int]:
         "input_tokens": row.input_tokens,
         "output_tokens": row.output_tokens,
     }
-
-
-def _plain(statement: str) -> str:
-    return " ".join(statement.split()).strip(".!").casefold()

@@ -19,7 +19,7 @@ from django.core.management import CommandError, call_command
 from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
-from memories_app.learning import distillation
+from memories_app.learning import distillation, distilled_proposals, session_messages
 from memories_app.learning.distillation import Distilled, distil_quiet_sessions, distil_session
 from memories_app.learning.distillers.agent import AgentDistiller
 from memories_app.learning.distillers.rules import RulesDistiller, found_in
@@ -201,7 +201,7 @@ class TestAnyDistiller:
         assert not Memory.objects.exists()
 
     def test_no_more_waits_about_a_subject_than_from_agents(self, store: None, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(distillation, "MOST_WAITING", 3)
+        monkeypatch.setattr(distilled_proposals, "MOST_WAITING", 3)
         record = a_session("I like tea.")
         proposed("Waits already.", subject=record.subject)
         many = Finding(lambda said: [of(said[0], f"Drinks tea number {number}.") for number in range(300)])
@@ -270,7 +270,7 @@ class TestRules:
         self, store: None, columns: dict[str, Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         record = a_session("I prefer tea.", **columns)
-        monkeypatch.setattr(distillation, "sealed_backend_for", None)
+        monkeypatch.setattr(session_messages, "sealed_backend_for", None)
         assert distil_session(record).row.outcome == "refused"
         assert not Memory.objects.exists()
 
@@ -302,7 +302,7 @@ class TestRules:
         merged.merged_into = subject
         merged.save()
         LearningStop.objects.create(subject=merged)
-        monkeypatch.setattr(distillation, "sealed_backend_for", None)
+        monkeypatch.setattr(session_messages, "sealed_backend_for", None)
         assert distil_session(record).row.outcome == "refused"
 
     def test_a_no_in_the_middle_of_a_reading_holds(self, store: None) -> None:
@@ -525,11 +525,11 @@ class TestReadingOn:
         new = [one.text for one in second if not one.is_context]
         assert (new, distilled.row.proposal_count, distilled.known) == (["I prefer cake.", "I prefer pie."], 2, 0)
         context = [one.text for one in second if one.is_context]
-        assert 0 < len(context) <= distillation.CONTEXT_ITEMS + 1
+        assert 0 < len(context) <= session_messages.CONTEXT_ITEMS + 1
         assert context[-1] == "I like tea from shelf 119."
 
     def test_many_new_items_are_read_page_by_page(self, store: None, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(distillation, "ITEMS_A_PAGE", 3)
+        monkeypatch.setattr(session_messages, "ITEMS_A_PAGE", 3)
         record = a_session("Hello")
         distil_session(record)
         add_items("chat-1", *(f"I like tea from shelf {number}." for number in range(50)))

@@ -11,7 +11,8 @@ from django.test import Client
 from django.urls import reverse
 
 from memadmin.audit.models import AuditEvent
-from memories_app.learning.distillation import SUBJECT_SUMMARY, distil_session
+from memories_app.learning.distillation import distil_session
+from memories_app.learning.distilled_proposals import SUBJECT_SUMMARY
 from memories_app.learning.proposing import propose_memory
 from memories_app.learning.signals import allow_learning, is_stopped, stop_learning
 from memories_app.models import Evidence, LearningStop, Signal
