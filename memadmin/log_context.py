@@ -14,7 +14,7 @@ MOST_EVENTS = 20
 
 @dataclass(frozen=True, slots=True)
 class LogContext:
-    """What a line belongs to: one of both ids, and the name of the page's URL pattern or of the job."""
+    """The request or job that a line belongs to: its id, and the name of the page's URL pattern or of the job."""
 
     request_id: str = ""
     """Sixteen hexadecimal digits of a number below 2^63, as `request_id_of` writes it."""

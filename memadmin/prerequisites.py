@@ -28,7 +28,7 @@ def refuse_unfit(connection: BaseDatabaseWrapper) -> None:
 
 
 def problems_of(connection: BaseDatabaseWrapper) -> Iterator[str]:
-    """What is missing, each in one sentence with the statement that mends it. Two queries, three with our tables."""
+    """Missing prerequisites: sentences with the statements that provide them. Two queries, three with our tables."""
     with connection.cursor() as cursor:
         cursor.execute(FACTS)
         version, encoding, is_replica, is_read_only, role, database, schema, may_create, owner = cursor.fetchone()

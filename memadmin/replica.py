@@ -76,7 +76,7 @@ class LogPosition:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
-    """How far the replica is, compared with a position."""
+    """Progress of the replica, compared with a position of the primary."""
 
     is_replica: bool
     """False for a server that was promoted, or never was one."""
@@ -200,7 +200,7 @@ def position_now() -> LogPosition:
 
 
 def state_at(position: LogPosition) -> ReplicaState:
-    """How far the replica is, compared with a position. Raises an Error while it does not respond."""
+    """Progress of the replica, compared with a position. Raises an Error while it does not respond."""
     with connections[REPLICA].cursor() as cursor:
         cursor.execute(STATE, {"cluster": position.cluster, "timeline": position.timeline, "lsn": position.lsn})
         return ReplicaState(*cursor.fetchone())

@@ -63,7 +63,7 @@ def outcome_with(exceptions: list[dict[str, Any]]) -> SubjectRequest.State:
 
 
 def payload_of(request: SubjectRequest) -> dict[str, Any]:
-    """What the receipt states: ids, counts, codes and times, and no personal data; `receipts` checks its form."""
+    """Content of the receipt: ids, counts, codes and times, and no personal data; `receipts` checks its form."""
     steps, exceptions = list(ErasureStep.objects.filter(request=request)), exceptions_of(request)
     # Their ids alone: the worker may not read every column of an account.
     people = {"requester": request.requested_by_id, "approver": request.approved_by_id}

@@ -208,7 +208,7 @@ def out_of_reach_lines(rows: Sequence[Mapping[str, Any]]) -> list[ReachLine]:
 
 @dataclass(frozen=True, slots=True)
 class StayingLine:
-    """What stays after an erasure."""
+    """Data that stays after an erasure, with the reason."""
 
     sentence: str
     place: str

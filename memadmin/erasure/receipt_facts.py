@@ -21,7 +21,7 @@ from memadmin.erasure.models import SubjectRequest
 
 @dataclass(frozen=True, slots=True)
 class ReceiptFacts:
-    """What a receipt states, in the words of the pages."""
+    """Statements of a receipt, in the words of the pages."""
 
     payload: Mapping[str, Any]
     event: str

@@ -72,7 +72,7 @@ def scan_of(run: Run | None) -> Progress | None:
 
 
 def read_so_far(read: Progress) -> str:
-    """How far a scan is: "12 places with 3,204,551 rows read."."""
+    """Progress of a scan: "12 places with 3,204,551 rows read."."""
     return f"{counted(read.places, 'places')} with {counted(read.rows(), 'rows')} read."
 
 
@@ -226,7 +226,7 @@ class CaseView(ProgressView):
 
     @property
     def closed_against_due(self) -> str:
-        """How a closed request kept its due date: "9 days before due"."""
+        """Time between the end of a request and its due date: "9 days before due"."""
         closed = self.case.closed_at
         days = (self.case.due_on - localdate(closed)).days if closed else 0
         return f"{counted(abs(days), 'days')} {'before' if days > 0 else 'after'} due" if days else "on the due date"

@@ -50,7 +50,7 @@ class RetentionKind(RunKind):
         return True
 
     def may_resume(self, run: Run) -> bool:
-        """It stopped before it took far more than expected: resuming it says that this is right."""
+        """True: a run that stopped because it would take far more than expected is resumed by a person who agrees."""
         return True
 
     def describe(self, run: Run) -> str:

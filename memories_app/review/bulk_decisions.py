@@ -72,7 +72,7 @@ def why_not(memory: Memory, read_hash: str, by: User, own: Collection[int | None
 
 
 def decided_by(memory: Memory, by: User) -> str:
-    """Who has decided about a proposal that no longer waits. One query."""
+    """The person and the decision about a proposal that no longer waits: "you already approved it". One query."""
     review = last_review(memory)
     if review is None or review.rule:
         return f"is {memory.get_status_display()} already"

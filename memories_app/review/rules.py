@@ -45,8 +45,8 @@ COLUMNS = ("name", *CONDITIONS, "sample_percent", "is_active")
 
 
 HAS_USER_QUOTE = Func("pk", "subject", function="memadmin_has_user_quote", output_field=BooleanField())
-"""What the gate asks for, too: a quote of a memory that the console itself distilled or imported. Kind, source and
-confidence are the proposer's own words."""
+"""Condition that the gate checks, too: the memory has a quote that the console itself distilled or imported. Kind,
+source and confidence are the proposer's own claims."""
 
 
 class SampleDecided(Overtaken):

@@ -71,7 +71,7 @@ COUNTERS = {
 
 @dataclass(frozen=True, slots=True)
 class PurgePreview:
-    """What a purge would remove. A purge is requested with its preview, and removes nothing that is newer."""
+    """Preview of a purge. A purge is requested with its preview, and removes nothing that is newer."""
 
     store: SessionStore
     before: datetime

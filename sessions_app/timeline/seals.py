@@ -36,14 +36,12 @@ def sentences_of(seal: Seal) -> Iterator[str]:
         case SealState.OTHER_KEY:
             yield (
                 f"Encrypted with the key “{seal.key_name}”; the key of the store is “{seal.store_key}”. Agents"
-                " with the store's"
-                " key do not see this item. Run rotate_key to encrypt it again."
+                " with the store's key do not see this item. Run rotate_key to encrypt it again."
             )
         case SealState.WRONG_KEY:
             yield (
                 f"Encrypted with a key other than “{seal.store_key}”, or under another session id. An agent"
-                " with the key"
-                f" “{seal.store_key}” sees an empty history."
+                f" with the key “{seal.store_key}” sees an empty history."
             )
         case SealState.TAMPERED:
             yield (

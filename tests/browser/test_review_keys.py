@@ -1,4 +1,4 @@
-"""What reviewers do by key besides deciding one by one: many at once, samples, taking back; and where keys end."""
+"""Keys of the review queue besides single decisions: many proposals at once, samples, undo, and fields without keys."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def open_review(page: Page, memory: Memory) -> Locator:
 
 
 def sampled(statement: str) -> Memory:
-    """What a rule approved, to be looked at all the same."""
+    """A memory that a rule approved, sampled for a review."""
     memory = waiting(statement, provenance="explicit", confidence=0.9)
     user_quote(memory)
     rule, _ = ApprovalRule.objects.get_or_create(name="Explicit preferences", defaults={"is_active": True})
@@ -72,11 +72,11 @@ def test_what_can_be_undone_is_offered_for_a_minute(
     page.get_by_role("button", name="Approve").focus()
     page.keyboard.press("Enter")
     expect(heading).to_have_text(second.statement)
-    # Who reads by ear begins there, and with Tab whoever decides by keyboard.
+    # Screen readers start there, and so does Tab.
     expect(heading).to_be_focused()
     undo = page.locator(".undo")
     expect(undo).to_be_visible()
-    # The browser's own clock takes it away after as long as the server would take it back.
+    # The browser hides the button when the server's time limit for an undo is over.
     shown_for = undo.evaluate("(bar) => bar.getAnimations()[0].effect.getComputedTiming().delay")
     assert timedelta(milliseconds=shown_for) == UNDO_WITHIN
     undo.evaluate("(bar) => bar.getAnimations()[0].finish()")
@@ -85,7 +85,7 @@ def test_what_can_be_undone_is_offered_for_a_minute(
     page.keyboard.press("r")
     expect(page.get_by_label("Wrong or misunderstood")).to_be_focused()
     assert status_of(first) == "approved"
-    # Nor does the server offer it then.
+    # Then the server does not offer it, either.
     Review.objects.update(decided_at=now() - UNDO_WITHIN - timedelta(seconds=1))
     page.reload()
     expect(heading).to_have_text(second.statement)
@@ -124,7 +124,7 @@ def test_many_are_decided_about_by_keyboard(transactional_db: None, page: Page, 
     expect(page.locator("#main")).to_contain_text("needs a second approver; open it separately")
     assert {status_of(memory) for memory in plain} == {"proposed"}
     looking.assert_accessible(page)
-    # Loaded again, it is the table: there is no asking without ticks.
+    # After a reload nothing is selected, so the page is the table again.
     page.reload()
     expect(page.get_by_role("row")).to_have_count(4)
     page.get_by_label("All on this page").press("Space")

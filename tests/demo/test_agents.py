@@ -46,7 +46,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -
 
 
 def keep_off_the_network(patching: pytest.MonkeyPatch) -> None:
-    """Whoever looks up an address fails; the database is a socket file."""
+    """Makes every look-up of a network address fail. The database is a socket file."""
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the demo reaches for the network")
@@ -56,7 +56,7 @@ def keep_off_the_network(patching: pytest.MonkeyPatch) -> None:
 
 
 class StoredStories(NamedTuple):
-    """What two starts of the demo left behind."""
+    """Sessions, rows and models after two starts of the demo."""
 
     told: list[list[str]]
     """The ids that each start returned."""

@@ -25,7 +25,7 @@ def work(lease: Lease) -> None:
     batch = batches.first()
     lines = BatchLine.objects.filter(batch=batch, problem="").select_related("subject").order_by("number")
     while True:
-        if batch is None or not batches.exists():  # another count took its place, or nobody needs it
+        if batch is None or not batches.exists():  # another count took its place, or the batch is closed
             return
         cursor: dict[str, Any] = lease.run.cursor or {"line": 0, "places": {}, "problems": {}}
         some = list(lines.filter(number__gt=cursor["line"])[:LINES_AT_ONCE])

@@ -44,7 +44,7 @@ class DataMapComparison:
 
     @property
     def instructions(self) -> str:
-        """What to add to the file and what to remove from it; empty if nothing."""
+        """Entries to add to the file, and entries to remove from it; empty if there are none."""
         parts = []
         for location, found in self.unclassified.items():
             parts += [entry_for(location, name, columns) for name, columns in found.items()]

@@ -6,7 +6,7 @@ from django.db.models import TextChoices
 
 
 class Eraser(TextChoices):
-    """What removes the data of a place. The value is the name in classification.toml."""
+    """A mechanism that removes the data of a place. The value is the name in classification.toml."""
 
     # Steps of an erasure request.
     SESSIONS = "sessions", "erasure of sessions"

@@ -149,7 +149,7 @@ def place_from(location: Location, name: str, entry: Mapping[str, Any]) -> Place
 
 
 def problem_of(place: Place) -> str:
-    """What an entry lacks, a sentence; empty if it is complete."""
+    """A sentence about what an entry lacks; empty if it is complete."""
     if not place.columns:
         return "name its columns."
     if place.is_personal != bool(place.kinds):

@@ -59,7 +59,7 @@ class Step:
         return [""]
 
     def count(self, scope: SubjectScope, place: str) -> Counted:
-        """What the run would erase now. Never raises for a store that does not respond: it is the `problem`."""
+        """Numbers of rows that the run would erase now. For a store that does not respond, its `problem`."""
         raise NotImplementedError
 
     def erase_some(self, scope: SubjectScope, step: ErasureStep, *, at_most: int) -> Done:

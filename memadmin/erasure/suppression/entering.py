@@ -69,7 +69,7 @@ def known_numbers() -> set[int]:
 
 
 def difference(ledger: Ledger, known: set[int], *, besides: SubjectRequest | None = None) -> str:
-    """How the ledger differs from this database: a sentence; empty if it does not.
+    """A sentence about a difference between the ledger and this database; empty if there is none.
 
     The entry of `besides`, and those of erasures that a worker is just beginning, do not count. Raises LedgerError.
     """

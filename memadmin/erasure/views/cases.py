@@ -88,7 +88,7 @@ def seconds_to_refresh(shown: SubjectRequest) -> int:
 
 
 def erasure_context(request: OperatorRequest, shown: SubjectRequest) -> dict[str, Any]:
-    """What an erasure is about, how far it is, and what stays."""
+    """Context of an erasure: its preview or steps, scans, holds, exceptions and receipt."""
     context: dict[str, Any] = {"out_of_reach": out_of_reach_lines(shown.preview.get("out_of_reach", ()))}
     if shown.run:
         context["item"] = view_of(shown.run, request.user)

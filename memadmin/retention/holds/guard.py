@@ -58,9 +58,9 @@ def holds_on(record: UUID | None, subject: UUID | None, labels: Sequence[str] = 
 
 
 def keep_holds_out() -> None:
-    """Lets no hold be placed before the caller's transaction ends; waits for one that is being placed. One query.
+    """Keeps holds from being placed until the caller's transaction ends; waits for one that is being placed. One query.
 
-    What a later statement of the transaction sees of holds stays so.
+    Later statements of the transaction see the same holds until its end.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT memadmin_first_hold('{}', '{}')")

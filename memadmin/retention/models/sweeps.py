@@ -95,7 +95,7 @@ class UnfinishedExpiry(models.Model):
 
 
 class SweptTable(models.Model):
-    """What one run deleted from one table of the database, and what VACUUM gave back afterwards.
+    """Rows that one run deleted from one table, and the space that VACUUM gave back afterwards.
 
     Only for tables of which a run deleted or changed many rows.
     """

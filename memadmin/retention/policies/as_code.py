@@ -47,7 +47,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a file changes about one policy."""
+    """A difference between a file and one policy."""
 
     name: str
     policy: RetentionPolicy | None
@@ -121,7 +121,7 @@ def drafts_from(text: str) -> list[Draft]:
 
 
 def changes_by(drafts: Sequence[Draft], *, end_others: bool = False) -> list[Change]:
-    """What the drafts change, in their order, and then the policies that end. Three queries."""
+    """Changes that the drafts make, in their order, followed by policies that end. Three queries."""
     policies = {policy.name: policy for policy in RetentionPolicy.objects.all()}
     in_force = {version.policy_id: version for version in PolicyVersion.objects.in_force()}
     proposed = {version.policy_id: version for version in PolicyVersion.objects.open().select_related("policy")}

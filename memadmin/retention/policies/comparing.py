@@ -34,7 +34,7 @@ class Difference:
 
 
 def lines(rule: Rule | None) -> dict[str, str]:
-    """What a rule says, by field; empty for no policy."""
+    """Texts of a rule by field; empty without a rule."""
     if rule is None:
         return {}
     scope = {name: words(rule.scope[name]) for name in SCOPE if name in rule.scope}

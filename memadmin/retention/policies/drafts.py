@@ -50,7 +50,7 @@ class DraftError(Exception):
 
 
 class Problem(Exception):
-    """What is wrong with one field; a sentence."""
+    """An error in one field; the message is a sentence."""
 
 
 @contextmanager

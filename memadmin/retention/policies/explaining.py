@@ -98,7 +98,7 @@ class Loser:
 
     @property
     def what(self) -> str:
-        """What it says: "deletes 30 days after last activity"."""
+        """The claim in words: "deletes 30 days after last activity"."""
         if self.claim.is_minimum:
             return f"keeps for {self.rule.minimum} after {clock_in_words(self.rule)}: {self.rule.reference}"
         return f"{VERBS[self.rule.action]} {length_in_words(self.rule)}".strip()

@@ -47,7 +47,7 @@ def applies(target: RetentionTarget, name: str) -> bool:
 
 
 class PolicyForm(forms.Form):
-    """What a version of a policy says. The target decides which other fields apply, and their choices.
+    """Content of a version of a policy. The target decides which other fields apply, and their choices.
 
     Fields that do not apply are not shown, and a value in one of them is an error: without it the policy would be
     about more than was meant.
@@ -220,7 +220,7 @@ NEW_POLICY = {"length_unit": Unit.DAYS, "minimum_unit": Unit.YEARS, "action": Ac
 
 
 def mark_of(content: Mapping[str, Any], policy: RetentionPolicy | None) -> str:
-    """What a page with a preview sends back, so that only what was previewed is proposed."""
+    """Token of a preview, which its page sends back: only previewed content can be proposed."""
     said = json.dumps([str(policy and policy.pk), content], sort_keys=True, default=str)
     return salted_hmac("memadmin.retention.previewed", said).hexdigest()
 

@@ -23,7 +23,7 @@ MOST = {Unit.DAYS: 366 * MOST_YEARS, Unit.MONTHS: 12 * MOST_YEARS, Unit.YEARS: M
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """So many days, months or years."""
+    """A number of days, months or years."""
 
     count: int
     unit: Unit

@@ -23,7 +23,7 @@ DAYS_A_BUCKET = 30
 
 @dataclass(frozen=True, slots=True)
 class PolicyPreview:
-    """What one rule would take, by place."""
+    """Rows that one rule would take, by place."""
 
     rule: Rule
     places: Sequence[PlaceCount]

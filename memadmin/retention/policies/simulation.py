@@ -37,7 +37,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Simulation:
-    """What a draft would take now, beside what the policy in force takes."""
+    """Preview of a draft, beside the preview of the policy in force."""
 
     rule: Rule
     title: str

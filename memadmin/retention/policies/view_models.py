@@ -32,7 +32,7 @@ class Rung:
     about: str
     length: str
     state: str = ""
-    """What is about to change: "→ 180 days, awaiting second person"."""
+    """A pending change: "→ 180 days, awaiting second person"."""
     is_coming: bool = False
     """Whether nothing of the policy is in force yet."""
 

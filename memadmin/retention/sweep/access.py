@@ -1,4 +1,4 @@
-"""Which runs an operator may see."""
+"""Access to retention runs."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def sent(news: SweepNews) -> bool:
 
 
 def news_of(runs: list[Run]) -> Iterator[SweepNews]:
-    """What was not told yet of these runs, newest first."""
+    """News about these runs for which no mail was sent yet, newest run first."""
     for run in runs:
         if run.state in PARKED and not told(run, About.STOPPED, since_last_entry=True):
             state = "stopped and needs a decision" if run.state == Run.State.STOPPED else "failed"

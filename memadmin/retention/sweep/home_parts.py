@@ -82,7 +82,7 @@ def parked_runs(runs: list[Run]) -> list[Waiting]:
 
 
 def long_silence() -> list[Waiting]:
-    """That no run has succeeded for too long. Three queries at most."""
+    """An entry if no run has succeeded for too long. Three queries at most."""
     found = silence()
     if found is None:
         return []

@@ -29,7 +29,7 @@ class GrowingBacklog:
     """A policy and a place at which more was left over after each of the last runs."""
 
     results: Sequence[SweepResult]
-    """Of one growth, oldest first: TIMES + 1 at least."""
+    """Results of these runs, oldest first: at least TIMES + 1."""
 
     @property
     def newest(self) -> SweepResult:
@@ -60,7 +60,7 @@ class SweepMetrics:
     behind_since: datetime | None
     """Since when the oldest of them is due."""
     rows_per_second: float | None
-    """Of the newest run that took anything."""
+    """Speed of the newest run that took anything."""
     growing: Sequence[GrowingBacklog]
 
     @property

@@ -19,10 +19,10 @@ ASK_EVERY_SECONDS = 5.0
 RETRY_AFTER = timedelta(minutes=1)
 
 BEHIND_BYTES = 64 * 2**20
-"""Of a replica whose lag is unknown: the log that it has not replayed, from which it counts as behind."""
+"""Bytes of log not replayed yet from which a replica counts as behind, if its lag is unknown."""
 
-# Whoever only receives the log, such as an archive, replays nothing. Without the right to see other roles' connections
-# all columns are NULL.
+# A receiver that only stores the log, such as an archive, replays nothing. Without the right to see other roles'
+# connections all columns are NULL.
 REPLICAS = """
 SELECT coalesce(nullif(application_name, ''), 'without a name'), replay_lag,
        pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)

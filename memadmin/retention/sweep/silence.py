@@ -1,4 +1,4 @@
-"""Silence: how long no sweep has succeeded, and why. Whoever pauses a run may forget it, and a worker may be down."""
+"""Detection of silence: no sweep has succeeded for days, because a run is paused and forgotten, or no worker runs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ State = Run.State
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """That no sweep under all policies has succeeded for too long."""
+    """A period, longer than LONGEST, in which no sweep under all policies has succeeded."""
 
     since: datetime
-    """End of the last that has, or start of the first policy that takes anything."""
+    """End of the last successful sweep, or start of the first policy that takes anything."""
     run: Run | None
-    """The one that does not end, or else the newest one; None before the first."""
+    """The unfinished run, or else the newest one; None before the first."""
 
     @property
     def sentence(self) -> str:

@@ -54,7 +54,7 @@ LARGE = 100 * 2**30
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """What PostgreSQL's statistics say about one table with its indexes and partitions. Row counts are estimates."""
+    """Sizes of one table with its indexes and partitions, from PostgreSQL's statistics. Row counts are estimates."""
 
     name: str
     partitions: int
@@ -71,7 +71,7 @@ class TableSize:
 
     @property
     def last_vacuum_at(self) -> datetime | None:
-        """Of either kind."""
+        """Time of the last VACUUM or autovacuum."""
         return max(filter(None, (self.vacuumed_at, self.autovacuumed_at)), default=None)
 
     @property
@@ -80,7 +80,7 @@ class TableSize:
 
     @property
     def advice(self) -> str:
-        """What to do, in one sentence."""
+        """Recommended action, in one or two sentences."""
         if self.has_many_dead and self.last_vacuum_at is None:
             return (
                 "Run VACUUM (ANALYZE) on it: it was never vacuumed. Then look why autovacuum does not come: it may be"

@@ -60,7 +60,7 @@ class LedgerRow:
 
     @property
     def remark(self) -> str:
-        """What it was about, and why it is not complete."""
+        """Policies of the run, and stores that it skipped."""
         about = self.item.description
         if about == "All policies" and self.policies:
             about = counted(self.policies, "policies")
@@ -92,7 +92,7 @@ def ledger_rows(runs: Sequence[Run], viewer: User) -> list[LedgerRow]:
 
 
 def newest_runs(viewer: User) -> dict[str, object]:
-    """What `retention/_runs.html` shows. Two queries."""
+    """Context of `retention/_runs.html`: the newest runs, and the time of the next one. Two queries."""
     return {
         "rows": ledger_rows(recent_runs(NEWEST), viewer),
         "next_at": next_night(),
@@ -102,7 +102,7 @@ def newest_runs(viewer: User) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class ResultView:
-    """What one run did under one version of a policy at one place."""
+    """Result of one run under one version of a policy at one place."""
 
     result: SweepResult
     target: RetentionTarget
@@ -128,12 +128,12 @@ class ResultView:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the run has begun with it and does not go on now."""
+        """True if the run began this work and is not running now."""
         return self.result.state == State.RUNNING and not self.is_moving
 
     @property
     def left(self) -> list[tuple[str, int]]:
-        """Why rows stay for now, and how many."""
+        """Reasons for which rows stay for now, with their numbers."""
         return [(KeptReason.SENTENCES.get(code, code), count) for code, count in sorted(self.result.left.items())]
 
     @property
@@ -142,7 +142,7 @@ class ResultView:
 
     @property
     def took(self) -> timedelta | None:
-        """Until its end, or so far."""
+        """Time until its end, or until now."""
         begun = self.result.started_at
         return (self.result.ended_at or now()) - begun if begun else None
 
@@ -170,11 +170,11 @@ def result_views(run: Run) -> list[ResultView]:
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """A table from which sweeps delete, and what the newest runs took from it."""
+    """A table from which sweeps delete, with the newest deletions from it."""
 
     size: TableSize
     store: str
-    """Name of the store of which it is; empty for our own tables."""
+    """Name of the store that it belongs to; empty for our own tables."""
     swept: list[SweptTable] = field(default_factory=list)
 
 

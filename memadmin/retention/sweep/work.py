@@ -74,7 +74,7 @@ def sweep(lease: Lease, result: SweepResult) -> None:
 
 
 def prepare(lease: Lease, result: SweepResult) -> None:
-    """What comes before the first chunk at a place, once however often the run is handed over."""
+    """Prepares the work at a place, before its first chunk: once, however often the run is handed over."""
     lease.extend(COUNTING)
     with stoppable():
         target_named(result.version.target).begin(result.place)

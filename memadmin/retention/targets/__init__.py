@@ -1,1 +1,1 @@
-"""What retention policies are about: sessions, items, memories and the rest, one class for each."""
+"""Targets of retention policies: sessions, items, memories and the rest, one class for each."""

@@ -1,4 +1,4 @@
-"""What hung on deleted sessions: each kind of row has its defined outcome, and no id of a session stays behind."""
+"""Rows that belonged to deleted sessions: each kind has its defined outcome, and no session id stays behind."""
 
 from __future__ import annotations
 

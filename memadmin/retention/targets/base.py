@@ -74,12 +74,12 @@ class KeptReason:
 
 @dataclass(frozen=True, slots=True)
 class PlaceCount:
-    """What is due at one place, for previews and for the start of a run."""
+    """Numbers of due rows at one place, for previews and for the start of a run."""
 
     place: str
     rows: int = 0
     items: int | None = None
-    """Of sessions; None where they were not counted."""
+    """Items of the due sessions; None where they were not counted."""
     held: int = 0
     live: int = 0
     subjects: int = 0
@@ -149,7 +149,7 @@ class RetentionTarget:
     subject: ClassVar[str] = "subject"
     """The way from a row to its subject; empty if it has none."""
     remarks: ClassVar[str] = ""
-    """What a reader of a policy about it should know; a sentence."""
+    """Remarks for readers of a policy about this target, in sentences."""
 
     rows_at_once: ClassVar[int] = MOST_ROWS
     """Rows of one chunk of a sweep, at most."""
@@ -180,7 +180,7 @@ class RetentionTarget:
         return condition
 
     def facts(self, row: Any, holds: Sequence[int] = ()) -> Facts:
-        """What the resolution looks at, of one row."""
+        """Facts about one row that the resolution needs."""
         raise NotImplementedError
 
     # --- places -------------------------------------------------------------------------------------------------------
@@ -197,11 +197,11 @@ class RetentionTarget:
         return rows
 
     def count(self, due: DueRows, rule: Rule, place: str) -> PlaceCount:
-        """What is due at a place. Never raises for a store that does not respond: it is the `problem`."""
+        """Numbers of due rows at a place. Never raises for a store that does not respond: it is the `problem`."""
         return self.count_rows(due, rule, place)
 
     def count_rows(self, due: DueRows, rule: Rule, place: str) -> PlaceCount:
-        """The same without what its rows contain."""
+        """The same without the items of its rows."""
         return due.count(rule, place)
 
     # --- the sweep ----------------------------------------------------------------------------------------------------

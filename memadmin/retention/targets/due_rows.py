@@ -33,7 +33,7 @@ COUNTED_AT_ONCE = 200_000
 """Sessions of which one statement counts the items: it has an array of their ids."""
 
 DAYS_OF_DIFFERENCE = 4
-"""How much an instant less some months can differ from the instant from which these months end then."""
+"""Largest error, in days, of computing the start of some months by subtracting them from their end."""
 
 
 def whether(condition: Q | None) -> Expression:
@@ -206,7 +206,7 @@ class DueRows:
         return rows
 
     def outcome(self, rule: Rule) -> Expression:
-        """What comes of a row in the rule's scope: "taken", "held" if only a hold keeps it, or "kept"."""
+        """Outcome of a row in the rule's scope: "taken", "held" if only a hold keeps it, or "kept"."""
         decided = self._is_decided(rule)
         if decided is None:
             return Value("kept")

@@ -57,11 +57,11 @@ class ItemTarget(RecordTarget):
     )
 
     def clock(self, name: str) -> F:
-        """Of a session: when it began, for no item is older."""
+        """The start of the session: no item is older."""
         return F("registered_at")
 
     def facts(self, row: SessionRecord, holds: Sequence[int] = ()) -> Facts:
-        """Of a session: its oldest items may be as old as itself."""
+        """Facts of the session, whose oldest items may be as old as itself."""
         facts = super().facts(row, holds)
         return replace(facts, clocks={**facts.clocks, "written": row.registered_at})
 

@@ -199,7 +199,7 @@ class SessionRowTarget(RowTarget):
 
     actions = (Action.DELETE,)
     column: ClassVar[str]
-    """Of the time at which the row was made."""
+    """Name of the column with the time at which the row was made."""
     clocks: ClassVar = {"created": "creation"}
     conditions: Mapping[str, Callable[[Any], Q]] = {
         "store": of_record(store__name=str),

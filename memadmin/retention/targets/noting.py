@@ -84,7 +84,7 @@ ItemMark = tuple[str, str]
 
 
 def mark(item: StoredItem) -> ItemMark:
-    """Of an item as it is stored, whole and not decrypted."""
+    """The mark of an item as it is stored, whole and not decrypted."""
     return item.id, mark_of(item.raw)
 
 
@@ -105,7 +105,7 @@ def item_notes(records: QuerySet[SessionRecord], rule: Rule) -> dict[SessionReco
 
 
 def key_of(backend: Backend, action: Action, mark: ItemMark) -> Hashable:
-    """What an item is known by, until the action has changed it."""
+    """Key by which an item is recognised until the action has changed it."""
     if Capability.ITEM_IDS not in backend.capabilities:
         # Others move to the places of those that go.
         return mark[1]
@@ -114,5 +114,5 @@ def key_of(backend: Backend, action: Action, mark: ItemMark) -> Hashable:
 
 
 def keys_there(backend: Backend, action: Action, record: SessionRecord) -> set[Hashable]:
-    """What the items of a session are known by. Reads the session; raises SessionUnreadable and StoreUnavailable."""
+    """Keys of all items of a session. Reads the session; raises SessionUnreadable and StoreUnavailable."""
     return {key_of(backend, action, mark(item)) for item in backend.every_item(record.session_id)}

@@ -1,4 +1,4 @@
-"""Compliance staff look what would go, take it out, and are told what came of it."""
+"""Pages of a redaction: preview, request, and result."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def of_session(record: SessionRecord) -> str:
     return reverse("sessions:redact-session", args=[record.pk])
 
 
-def looked(client: Client, address: str, **given: str) -> dict[str, str]:
-    """The form as it is after somebody has looked: sent again, it is done."""
+def previewed(client: Client, address: str, **given: str) -> dict[str, str]:
+    """The form after its preview; sent again, it starts the redaction."""
     page = client.post(address, {**GIVEN, **given})
     assert page.status_code == 200
     typed = {"typed": page.context["confirmation"]} if page.context["must_be_typed"] else {}
@@ -55,7 +55,7 @@ def looked(client: Client, address: str, **given: str) -> dict[str, str]:
 
 
 def test_the_question_for_the_password_names_the_step_that_follows(officer: Client, record: SessionRecord) -> None:
-    form = looked(officer, of_session(record))
+    form = previewed(officer, of_session(record))
     confirming = signed_in_by_password(User.objects.get())
     let_proof_age(confirming)
     for given, step in ((GIVEN, "preview a redaction"), (form, "redact text in sessions")):
@@ -73,7 +73,7 @@ def test_what_would_go_is_said_before_anything_is_done(officer: Client, record: 
 
 
 def test_sent_again_it_is_done_and_the_page_tells(officer: Client, record: SessionRecord) -> None:
-    answer = officer.post(of_session(record), looked(officer, of_session(record)))
+    answer = officer.post(of_session(record), previewed(officer, of_session(record)))
     asked = Redaction.objects.get()
     assert answer["Location"] == asked.get_absolute_url()
     assert SECRET not in answer["Location"]
@@ -96,7 +96,7 @@ def test_nothing_is_done_without_looking_or_with_another_text(officer: Client, r
     page = officer.post(of_session(record), {**GIVEN, "redact": "yes"})
     assert page.status_code == 200
     assert "look at the preview first" in page.text
-    form = looked(officer, of_session(record))
+    form = previewed(officer, of_session(record))
     page = officer.post(of_session(record), {**form, "looked": f"{form['looked']}x"})
     assert "look at the preview first" in page.text
     page = officer.post(of_session(record), {**form, "text": "My key"})
@@ -108,11 +108,11 @@ def test_one_item_and_only_as_it_was_looked_at(officer: Client, record: SessionR
     item_id = officer.get(record.get_absolute_url()).context["page"].items[0].id
     address = reverse("sessions:redact-item", args=[record.pk, item_id])
     assert officer.get(address).status_code == 200
-    form = looked(officer, address, text="")
+    form = previewed(officer, address, text="")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE agent_messages SET message_data = %s WHERE id = %s", [json.dumps(user("new")), item_id])
     assert "What would be redacted changed since the preview" in officer.post(address, form).text
-    answer = officer.post(address, looked(officer, address, text=""))
+    answer = officer.post(address, previewed(officer, address, text=""))
     work_off()
     assert officer.get(answer["Location"]).status_code == 200
     assert read() == [user("[redacted]"), assistant("Thank you.")]
@@ -124,7 +124,7 @@ def test_all_sessions_of_a_subject(officer: Client, record: SessionRecord) -> No
     assert address in officer.get(record.subject.get_absolute_url()).text
     page = officer.post(address, GIVEN)
     assert page.context["preview"].found_sessions == 1
-    answer = officer.post(address, looked(officer, address))
+    answer = officer.post(address, previewed(officer, address))
     work_off()
     assert "1 session" in officer.get(answer["Location"]).text
     assert read()[0] == user("My key is [redacted]")
@@ -161,8 +161,8 @@ def test_locked_and_sealed_sessions_of_a_subject_are_not_looked_into_without_a_g
     page = officer.post(address, GIVEN)
     assert (page.context["preview"].unseen, page.context["preview"].items) == (1, 0)
     assert "needs a grant" in page.text
-    # Nobody knows how much it is, so a second person decides.
-    officer.post(address, looked(officer, address))
+    # The number of places is unknown, so a second person decides.
+    officer.post(address, previewed(officer, address))
     work_off()
     assert read()[0] == user(f"My key is {SECRET}")
     asked = Redaction.objects.get()
@@ -172,7 +172,7 @@ def test_locked_and_sealed_sessions_of_a_subject_are_not_looked_into_without_a_g
 
 
 def test_the_log_leads_to_what_came_of_it(officer: Client, record: SessionRecord) -> None:
-    officer.post(of_session(record), looked(officer, of_session(record)))
+    officer.post(of_session(record), previewed(officer, of_session(record)))
     asked = Redaction.objects.get()
     page = officer.get(reverse("audit:list"))
     assert asked.get_absolute_url() in page.text

@@ -1,4 +1,4 @@
-"""A search tells nobody what they read masked: not word by word, and not letter by letter."""
+"""Searches do not reveal masked values: neither word by word, nor letter by letter."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sessions_saying(client: Client, text: str) -> list[str]:
 
 
 def items_saying(client: Client, session_id: str, text: str) -> list[str]:
-    """The items at which the arrows stop, from the session's beginning."""
+    """Ids of the items that "next match" visits, from the start of the session."""
     record = SessionRecord.objects.get(session_id=session_id)
     page = client.post(reverse("sessions:find", args=[record.pk]), {"q": text}, follow=True)
     stops: list[str] = []
@@ -87,7 +87,7 @@ def test_leaving_words_out_would_tell_what_is_masked(store: SessionStore, review
 def test_a_search_that_only_hides_the_snippet_is_noticed(
     store: SessionStore, reviewer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The broken variant: every item that the store names counts as shown."""
+    """Broken variant: every item that the store returns counts as shown."""
     monkeypatch.setattr(slices, "is_shown", lambda raw, wording: True)
     with pytest.raises(AssertionError):
         assert_tells_nothing(reviewer)
