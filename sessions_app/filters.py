@@ -16,6 +16,7 @@ from memadmin.counting import count_up_to
 from memadmin.web.columns import ListColumn, ListTable
 from memadmin.web.filters import FilterForm
 from memadmin.web.safe_text import write_out_invisible
+from memadmin.web.widgets import day, select
 from memadmin.web.zones import begin_of, end_of
 from sessions_app.models import SessionRecord, SessionStore, Subject, TextSearch
 from sessions_app.models.querysets import SessionRecordQuerySet, SessionStoreQuerySet, SubjectQuerySet
@@ -101,7 +102,7 @@ class SessionFilter(FilterForm):
     store = forms.TypedChoiceField(
         required=False,
         empty_value=None,
-        widget=forms.Select({"class": "form-select", "aria-label": "Store"}),
+        widget=select("Store"),
         error_messages={"invalid_choice": "There is no store named “%(value)s”."},
     )
     agent = forms.CharField(max_length=200, required=False)
@@ -110,25 +111,25 @@ class SessionFilter(FilterForm):
         coerce=int,
         empty_value=None,
         required=False,
-        widget=forms.Select({"class": "form-select", "aria-label": "Last activity"}),
+        widget=select("Last activity"),
         error_messages={"invalid_choice": "“%(value)s” is not one of the offered numbers of days."},
     )
     state = forms.ChoiceField(
         choices=[("", "Any state"), *((state, text.capitalize()) for state, text in STATES.items())],
         required=False,
-        widget=forms.Select({"class": "form-select", "aria-label": "State"}),
+        widget=select("State"),
         error_messages={"invalid_choice": "“%(value)s” is not a state of sessions."},
     )
     ticket = forms.CharField(max_length=200, required=False, widget=forms.TextInput({"class": "form-control"}))
     label = forms.CharField(max_length=50, required=False, widget=forms.TextInput({"class": "form-control"}))
     since = forms.DateField(
         required=False,
-        widget=forms.DateInput({"class": "form-control", "type": "date"}, format="%Y-%m-%d"),
+        widget=day(),
         error_messages={"invalid": "“Since” is not a date; write it as 2026-11-30."},
     )
     until = forms.DateField(
         required=False,
-        widget=forms.DateInput({"class": "form-control", "type": "date"}, format="%Y-%m-%d"),
+        widget=day(),
         error_messages={"invalid": "“Until” is not a date; write it as 2026-11-30."},
     )
     subject = SubjectField(required=False)
@@ -243,7 +244,7 @@ class StoreFilter(FilterForm):
     state = forms.ChoiceField(
         choices=[("", "Any state"), *((state, label.capitalize()) for state, label in STORE_STATES.items())],
         required=False,
-        widget=forms.Select({"class": "form-select", "aria-label": "State"}),
+        widget=select("State"),
         error_messages={"invalid_choice": "“%(value)s” is not a state of stores."},
     )
 

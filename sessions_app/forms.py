@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.http import QueryDict
 
 from memadmin.web.reasons import reason_field
+from memadmin.web.widgets import lines, select
 from sessions_app.audit_events import RedactReason, RevealReason
 from sessions_app.encryption import keyring
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectKind
@@ -71,7 +72,7 @@ class PatternForm(forms.ModelForm):  # type: ignore[type-arg]
         widgets: ClassVar = {
             "name": forms.TextInput({"class": "form-control"}),
             "pattern": forms.TextInput({"class": "form-control mono", "spellcheck": "false", "autocomplete": "off"}),
-            "subject_kind": forms.Select({"class": "form-select"}),
+            "subject_kind": select(),
         }
         labels: ClassVar = {"subject_kind": "Kind of subject"}
         help_texts: ClassVar = {
@@ -125,7 +126,7 @@ def settings_form(
 class EncryptionForm(forms.Form):
     """Key with which the agents of a store encrypt."""
 
-    key = forms.ChoiceField(required=False, widget=forms.Select({"class": "form-select"}))
+    key = forms.ChoiceField(required=False, widget=select())
     ttl = forms.IntegerField(
         label="Lifetime of encrypted items",
         required=False,
@@ -208,7 +209,7 @@ class RedactForm(forms.Form):
         help_text="Stored with the audit event; can be erased. Do not repeat the text here.",
         max_length=500,
         required=False,
-        widget=forms.Textarea({"class": "form-control", "rows": 2}),
+        widget=lines(),
     )
     takes_compactions = forms.BooleanField(required=False, widget=forms.CheckboxInput({"class": "form-check-input"}))
     typed = forms.CharField(label="Confirmation", required=False, max_length=40, widget=confirmation_input())

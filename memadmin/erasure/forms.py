@@ -19,6 +19,7 @@ from memadmin.retention.holds.forms import target_of
 from memadmin.runs.models import Run
 from memadmin.web.columns import ListColumn, ListTable
 from memadmin.web.filters import FilterForm
+from memadmin.web.widgets import day, in_sentences, lines, select
 from sessions_app.models import Subject, SubjectKind
 
 Kind, State = SubjectRequest.Kind, SubjectRequest.State
@@ -29,23 +30,6 @@ NUMBER = re.compile(r"(?:DSR-?)?0*([0-9]{1,18})", re.IGNORECASE)
 
 NOT_BY_HAND = (SubjectRequest.Channel.COMMAND, SubjectRequest.Channel.FILE, SubjectRequest.Channel.REPLAY)
 CHANNELS = [choice for choice in SubjectRequest.Channel.choices if choice[0] not in NOT_BY_HAND]
-
-
-def select(**attributes: str) -> forms.Select:
-    return forms.Select({"class": "form-select", **attributes})
-
-
-def lines(rows: int = 2, **attributes: str) -> forms.Textarea:
-    return forms.Textarea({"class": "form-control", "rows": rows, **attributes})
-
-
-def day() -> forms.DateInput:
-    return forms.DateInput({"class": "form-control", "type": "date"}, format="%Y-%m-%d")
-
-
-def in_sentences(choices: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Choices whose labels begin with a capital letter."""
-    return [(value, label[:1].upper() + label[1:]) for value, label in choices]
 
 
 class ReceivedForm(forms.Form):
@@ -209,7 +193,7 @@ class HandOverForm(forms.Form):
 class RefuseForm(NoteForm):
     """Why a request is refused."""
 
-    # None is chosen in advance: it closes the case, and the person is told it.
+    # No reason is preselected: it closes the case, and the person gets it.
     reason = forms.TypedChoiceField(
         coerce=SubjectRequest.Refusal,
         choices=[("", "Choose a reason"), *in_sentences(SubjectRequest.Refusal.choices)],
@@ -263,13 +247,13 @@ class RequestFilters(FilterForm):
     kind = forms.ChoiceField(
         required=False,
         choices=[("", "Any kind"), *in_sentences(Kind.choices)],
-        widget=select(**{"aria-label": "Kind"}),
+        widget=select("Kind"),
         error_messages={"invalid_choice": "Unknown kind of a request."},
     )
     state = forms.ChoiceField(
         required=False,
         choices=[("", "Open first"), ("mine", "Needs me"), ("closed", "Closed")],
-        widget=select(**{"aria-label": "State"}),
+        widget=select("State"),
         error_messages={"invalid_choice": "Unknown state of a request."},
     )
 

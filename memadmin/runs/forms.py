@@ -13,13 +13,9 @@ from memadmin.runs.models import Run
 from memadmin.runs.querysets import RunQuerySet
 from memadmin.web.columns import ListColumn, ListTable
 from memadmin.web.filters import FilterForm
+from memadmin.web.widgets import select
 
 ENDED = [(state.value, state.label) for state in Run.State if state not in Run.UNFINISHED]
-
-
-def select(label: str) -> forms.Select:
-    """A control whose label only screen readers need."""
-    return forms.Select({"class": "form-select", "aria-label": label})
 
 
 class FinishedRuns(FilterForm):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django import forms
 
+from memadmin.web.widgets import lines
+
 
 class FeedbackForm(forms.Form):
     """Rating, note, or both, as input for distillers."""
@@ -19,7 +21,7 @@ class FeedbackForm(forms.Form):
         label="What the agent should do differently or remember",
         required=False,
         max_length=2000,
-        widget=forms.Textarea({"class": "form-control", "rows": 2}),
+        widget=lines(),
     )
 
     def clean_note(self) -> str:

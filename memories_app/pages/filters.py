@@ -10,6 +10,7 @@ from django.http import QueryDict
 from memadmin.web.columns import ListColumn, ListTable
 from memadmin.web.filters import FilterForm
 from memadmin.web.safe_text import write_out_invisible
+from memadmin.web.widgets import select
 from memories_app.models import Memory
 from memories_app.models.querysets import MemoryQuerySet
 from sessions_app.filters import SearchField, SubjectField
@@ -23,7 +24,7 @@ def choice_field(name: str, choices: Any) -> forms.ChoiceField:
     return forms.ChoiceField(
         choices=[("", f"Any {name}"), *((value, str(label).capitalize()) for value, label in choices)],
         required=False,
-        widget=forms.Select({"class": "form-select", "aria-label": name.capitalize()}),
+        widget=select(name.capitalize()),
         error_messages={"invalid_choice": f"“%(value)s” is not a {name} of memories."},
     )
 

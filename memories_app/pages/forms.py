@@ -9,6 +9,7 @@ from django import forms
 from memadmin.client.recalling import DEFAULT_BUDGET
 from memadmin.web.masking import MASK
 from memadmin.web.reasons import reason_field
+from memadmin.web.widgets import day, lines
 from memadmin.web.zones import end_of
 from memories_app.audit_events import EraseReason, RetireReason
 from memories_app.models.memories import LONGEST_STATEMENT
@@ -74,7 +75,7 @@ class RecallForm(forms.Form):
         label="Customer message",
         max_length=4000,
         strip=True,
-        widget=forms.Textarea({"class": "form-control", "rows": 2}),
+        widget=lines(),
         error_messages={"required": "Enter a message to the agent."},
     )
     subject = forms.CharField(
@@ -103,7 +104,7 @@ class RecallForm(forms.Form):
     as_of = forms.DateField(
         label="As of",
         required=False,
-        widget=forms.DateInput({"class": "form-control", "type": "date"}, format="%Y-%m-%d"),
+        widget=day(),
     )
 
     def clean_query(self) -> str:

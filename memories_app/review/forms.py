@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django import forms
 
+from memadmin.web.widgets import select
 from memories_app.audit_events import RejectReason
 from memories_app.models import ApprovalRule, Memory
 from memories_app.pages.forms import ReadForm, StatementForm
@@ -20,7 +21,7 @@ DECISIONS = ("approve", "reject", "snooze")
 
 
 class EditForm(StatementForm):
-    kind = forms.ChoiceField(choices=Memory.Kind, widget=forms.Select({"class": "form-select"}))
+    kind = forms.ChoiceField(choices=Memory.Kind, widget=select())
 
 
 class RejectForm(ReadForm):
@@ -120,7 +121,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # has no brackets at
     provenance = forms.ChoiceField(
         choices=[("", "Any"), *((value, label.capitalize()) for value, label in Memory.Provenance.choices)],
         required=False,
-        widget=forms.Select({"class": "form-select"}),
+        widget=select(),
     )
     min_confidence = forms.FloatField(
         label="Minimum confidence",

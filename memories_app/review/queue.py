@@ -20,6 +20,7 @@ from django.utils.timezone import now
 from memadmin.counting import COUNT_CAP, count_up_to
 from memadmin.web.filters import FilterForm
 from memadmin.web.paging import rows_after, rows_before
+from memadmin.web.widgets import select
 from memories_app.dedup.similarity import Hint
 from memories_app.models import Memory, Review
 from memories_app.models.querysets import MemoryQuerySet
@@ -56,23 +57,23 @@ class QueueFilter(FilterForm):
     show = forms.ChoiceField(
         choices=[("", "Oldest first"), *((name, words.capitalize()) for name, words in SHOW.items())],
         required=False,
-        widget=forms.Select({"class": "form-select", "aria-label": "Show"}),
+        widget=select("Show"),
     )
     kind = forms.ChoiceField(
         choices=[("", "Any kind"), *((value, label.capitalize()) for value, label in Memory.Kind.choices)],
         required=False,
-        widget=forms.Select({"class": "form-select", "aria-label": "Kind"}),
+        widget=select("Kind"),
     )
     risk = forms.ChoiceField(
         choices=[("", "Any risk"), ("any", "Risky"), ("none", "Without risks")]
         + [(name, flag.word.capitalize()) for name, flag in FLAGS.items()],
         required=False,
-        widget=forms.Select({"class": "form-select", "aria-label": "Risk"}),
+        widget=select("Risk"),
     )
     source = forms.ChoiceField(
         choices=[("", "Any source"), *((value, label.capitalize()) for value, label in Memory.Source.choices)],
         required=False,
-        widget=forms.Select({"class": "form-select", "aria-label": "Source"}),
+        widget=select("Source"),
     )
 
     def __init__(self, query: QueryDict, user: User) -> None:

@@ -20,6 +20,7 @@ from memadmin.web.filters import FilterForm
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
+from memadmin.web.widgets import select
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import Redaction, SessionRecord
 from sessions_app.models.querysets import RedactionQuerySet
@@ -69,7 +70,7 @@ class EndedRedactions(FilterForm):
 
     state = forms.ChoiceField(
         required=False,
-        widget=forms.Select({"class": "form-select", "aria-label": "State"}),
+        widget=select("State"),
         choices=[("", "Done and refused"), (DONE, "Done"), (REFUSED, "Refused")],
         error_messages={"invalid_choice": "“%(value)s” is not a state of a redaction."},
     )

@@ -21,6 +21,7 @@ from memadmin.accounts.reauth_views import typed
 from memadmin.web.pages import operator_page
 from memadmin.web.reauth import READING
 from memadmin.web.requests import OperatorRequest
+from memadmin.web.widgets import select
 
 PREFIX = "purpose"
 
@@ -31,7 +32,7 @@ class PurposeForm(forms.Form):
     code = forms.ChoiceField(
         label="Purpose",
         choices=[("", "Choose a purpose"), *Purpose.choices],
-        widget=forms.Select({"class": "form-select"}),
+        widget=select(),
         error_messages={
             "required": "Choose a purpose. It is recorded with every read.",
             "invalid_choice": "This purpose does not exist. Choose one from the list.",

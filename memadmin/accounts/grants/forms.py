@@ -6,6 +6,7 @@ from django import forms
 
 from memadmin.accounts.grants.services import MINUTES
 from memadmin.accounts.models import ContentGrant
+from memadmin.web.widgets import lines, select
 
 
 class GrantForm(forms.Form):
@@ -13,7 +14,7 @@ class GrantForm(forms.Form):
 
     reason = forms.ChoiceField(
         choices=ContentGrant.Reason,
-        widget=forms.Select({"class": "form-select"}),
+        widget=select(),
         error_messages={
             "required": "A grant needs a reason.",
             "invalid_choice": "This reason does not exist. Choose one from the list.",
@@ -29,13 +30,13 @@ class GrantForm(forms.Form):
         help_text="Why you need these sessions and what you will do with them. Stored with the grant; can be erased.",
         max_length=2_000,
         required=False,
-        widget=forms.Textarea({"class": "form-control", "rows": 2}),
+        widget=lines(),
     )
     minutes = forms.TypedChoiceField(
         label="For",
         choices=[(minutes, f"{minutes} minutes") for minutes in MINUTES],
         coerce=int,
-        widget=forms.Select({"class": "form-select"}),
+        widget=select(),
         error_messages={"invalid_choice": "A grant lasts 15, 30 or 60 minutes."},
     )
 
@@ -46,6 +47,6 @@ class ReviewForm(forms.Form):
     note = forms.CharField(
         label="What was read, and the result",
         max_length=2_000,
-        widget=forms.Textarea({"class": "form-control", "rows": 2}),
+        widget=lines(),
         error_messages={"required": "Describe briefly what was read and the result."},
     )

@@ -15,8 +15,8 @@ from memadmin.accounts.people.listing import factors_of
 from memadmin.web.columns import ListColumn, ListTable
 from memadmin.web.filters import FilterForm
 from memadmin.web.reasons import reason_field
+from memadmin.web.widgets import lines, select
 
-SELECT = {"class": "form-select"}
 TEXT = {"class": "form-control", "autocomplete": "off", "spellcheck": "false"}
 
 
@@ -43,19 +43,19 @@ class PeopleFilters(FilterForm):
         required=False,
         to_field_name="name",
         empty_label="Any role",
-        widget=forms.Select(SELECT | {"aria-label": "Role"}),
+        widget=select("Role"),
         error_messages={"invalid_choice": "There is no such role."},
     )
     state = forms.ChoiceField(
         choices=[("", "Any state"), ("active", "active"), ("invited", "never signed in"), ("off", "switched off")],
         required=False,
-        widget=forms.Select(SELECT | {"aria-label": "State"}),
+        widget=select("State"),
         error_messages={"invalid_choice": "There is no such state."},
     )
     factor = forms.ChoiceField(
         choices=[("", "Any second factor"), ("none", "none"), ("some", "at least one")],
         required=False,
-        widget=forms.Select(SELECT | {"aria-label": "Second factor"}),
+        widget=select("Second factor"),
         error_messages={"invalid_choice": "There is no such choice for the second factor."},
     )
 
@@ -108,7 +108,7 @@ class WhyField(forms.CharField):
             label="Explanation",
             max_length=2_000,
             required=False,
-            widget=forms.Textarea({"class": "form-control", "rows": 2}),
+            widget=lines(),
             help_text=help_text,
         )
 

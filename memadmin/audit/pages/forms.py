@@ -18,6 +18,7 @@ from memadmin.audit.querysets import AuditEventQuerySet
 from memadmin.web.columns import ListColumn, ListTable
 from memadmin.web.filters import ARRANGEMENT, Chip, FilterForm
 from memadmin.web.safe_text import write_out_invisible
+from memadmin.web.widgets import select
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -107,7 +108,7 @@ class AuditFilter(FilterForm):
     outcome = forms.ChoiceField(
         choices=[("", "Any outcome"), *((value, text.capitalize()) for value, text in Outcome.choices)],
         required=False,
-        widget=forms.Select({"class": "form-select", "aria-label": "Outcome"}),
+        widget=select("Outcome"),
         error_messages={"invalid_choice": "“%(value)s” is not an outcome."},
     )
     since = a_date("Since")

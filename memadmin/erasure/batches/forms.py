@@ -10,9 +10,10 @@ from django.db.models import QuerySet
 
 from memadmin.erasure.batches.outcomes import LineOutcome, lines_with_outcome
 from memadmin.erasure.batches.parsing import LONGEST_KEY, MOST_LINES
-from memadmin.erasure.forms import ReceivedForm, in_sentences, lines, select
+from memadmin.erasure.forms import ReceivedForm
 from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
 from memadmin.web.filters import FilterForm
+from memadmin.web.widgets import in_sentences, lines, select
 from sessions_app.models import SubjectKind
 
 LINE_OR_CASE = re.compile(r"(DSR-?)?0*([0-9]{1,18})", re.IGNORECASE)
@@ -84,7 +85,7 @@ class OutcomeFilters(FilterForm):
     outcome = forms.ChoiceField(
         required=False,
         choices=[("", "Any outcome"), *in_sentences(LineOutcome.choices)],
-        widget=select(**{"aria-label": "Outcome"}),
+        widget=select("Outcome"),
         error_messages={"invalid_choice": "Unknown outcome."},
     )
 

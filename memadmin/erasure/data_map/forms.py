@@ -10,6 +10,7 @@ from memadmin.erasure.data_map.erasers import STEPS, Eraser
 from memadmin.erasure.data_map.models import ProcessingRecord
 from memadmin.erasure.data_map.places import DataClass, DataKind, Location, Place
 from memadmin.web.filters import FilterForm
+from memadmin.web.widgets import in_sentences, lines, select
 
 ANY_PERSONAL, ERASURE = "any", "erasure"
 
@@ -25,12 +26,8 @@ PLACES = [("", "Any place"), *((location.value, location.label) for location in 
 ERASERS = [
     ("", "Erased by anything"),
     (ERASURE, "An erasure request"),
-    *((eraser.value, eraser.label[0].upper() + eraser.label[1:]) for eraser in Eraser),
+    *in_sentences(Eraser.choices),
 ]
-
-
-def select(label: str) -> forms.Select:
-    return forms.Select({"class": "form-select", "aria-label": label})
 
 
 class DataMapFilter(FilterForm):
@@ -113,4 +110,4 @@ class ProcessingRecordForm(forms.ModelForm):  # type: ignore[type-arg]  # has no
         model = ProcessingRecord
         fields = tuple(HINTS)
         help_texts = HINTS
-        widgets: ClassVar = {name: forms.Textarea({"class": "form-control", "rows": 2}) for name in HINTS}
+        widgets: ClassVar = {name: lines() for name in HINTS}

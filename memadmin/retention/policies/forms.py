@@ -15,6 +15,7 @@ from memadmin.retention.policies.comparing import words
 from memadmin.retention.policies.lengths import Unit
 from memadmin.retention.policies.rules import SCOPE, Action
 from memadmin.retention.targets.base import RetentionTarget, all_targets, target_named
+from memadmin.web.widgets import capital, lines, select
 from sessions_app.models import SubjectKind
 
 ANY = ("", "any")
@@ -25,20 +26,8 @@ def text(**attributes: str) -> forms.TextInput:
     return forms.TextInput({"class": "form-control", "autocomplete": "off", "spellcheck": "false", **attributes})
 
 
-def select(**attributes: str) -> forms.Select:
-    return forms.Select({"class": "form-select", **attributes})
-
-
 def count() -> forms.NumberInput:
     return forms.NumberInput({"class": "form-control num-input", "min": "1"})
-
-
-def lines(rows: int = 2) -> forms.Textarea:
-    return forms.Textarea({"class": "form-control", "rows": rows})
-
-
-def capital(label: str) -> str:
-    return label[:1].upper() + label[1:]
 
 
 def applies(target: RetentionTarget, name: str) -> bool:
@@ -74,10 +63,10 @@ class PolicyForm(forms.Form):
     status = forms.CharField(required=False, widget=select())
     action = forms.CharField(label="Then", required=False, widget=select())
     length_count = forms.CharField(label="After", required=False, widget=count())
-    length_unit = forms.CharField(required=False, widget=select(**{"aria-label": "Unit of the length"}))
+    length_unit = forms.CharField(required=False, widget=select("Unit of the length"))
     clock = forms.CharField(label="Counted from", required=False, widget=select())
     minimum_count = forms.CharField(label="Legal minimum", required=False, widget=count())
-    minimum_unit = forms.CharField(required=False, widget=select(**{"aria-label": "Unit of the legal minimum"}))
+    minimum_unit = forms.CharField(required=False, widget=select("Unit of the legal minimum"))
     minimum_reference = forms.CharField(
         label="Reference of the minimum",
         required=False,
