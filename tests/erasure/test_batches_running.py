@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -27,7 +24,6 @@ from memories_app.models import Memory
 from sessions_app.models import SessionRecord
 from sessions_app.services.discovery import discover
 from sessions_app.services.sessions import attach_sessions
-from sessions_app.stores.sqlite import file as sqlite_file
 from tests.agents import add_items, attach_main_store, run_sql, user, value_of
 from tests.erasure import killed
 from tests.erasure.batches import (
@@ -46,19 +42,6 @@ from tests.stores.sqlite_files import SqliteAgent
 pytestmark = pytest.mark.usefixtures("transactional_db")
 
 SUBJECTS, ELSEWHERE = 24, 5
-
-
-@contextmanager
-def read_only(agent: SqliteAgent) -> Iterator[None]:
-    """The store can be read as before, and takes no change."""
-    with (
-        closing(sqlite3.connect(agent.path, isolation_level=None)) as writer,
-        pytest.MonkeyPatch.context() as patching,
-    ):
-        patching.setattr(sqlite_file, "WRITE_PATIENCE_SECONDS", 0.01)
-        writer.execute("BEGIN IMMEDIATE")
-        yield
-        writer.execute("ROLLBACK")
 
 
 def with_session(key: str, *, by: User) -> str:
@@ -92,7 +75,7 @@ def test_many_subjects_of_which_some_wait_for_a_store(
     batch = approved_batch(csv_of(*lines), by=officer, second=second)
     assert batch.preview["places"]["main"][:2] == [20, 40]
 
-    with read_only(agent):
+    with agent.read_only():
         run = work_off_batch(batch)
         assert run.state == Run.State.WAITING
         assert outcomes.counts(batch) == {LineOutcome.SCANNING: SUBJECTS - ELSEWHERE, LineOutcome.WAITING: ELSEWHERE}

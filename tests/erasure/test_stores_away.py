@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from sessions_app.models import SessionRecord, SubjectAlias, TextSearch
 from sessions_app.services.discovery import discover
 from sessions_app.services.sessions import attach_sessions
 from sessions_app.stores.sqlalchemy import backend as main_kind
-from sessions_app.stores.sqlite import file as sqlite_file
 from tests.agents import attach_main_store, run_sql, second_connection, user
 from tests.erasure.builders import approved, work_off
 from tests.erasure.faults import a_day_later, erased_of, items_of, retry, with_sessions, work_to_the_end
@@ -99,14 +97,8 @@ def read_only(agent: Any) -> Iterator[None]:
             yield
             database(agent, "RESET default_transaction_read_only")
         case SqliteAgent():
-            with (
-                closing(sqlite3.connect(agent.path, isolation_level=None)) as writer,
-                pytest.MonkeyPatch.context() as patching,
-            ):
-                patching.setattr(sqlite_file, "WRITE_PATIENCE_SECONDS", 0.01)
-                writer.execute("BEGIN IMMEDIATE")
+            with agent.read_only():
                 yield
-                writer.execute("ROLLBACK")
 
 
 def database(agent: PhidataAgent, setting: str) -> None:

@@ -65,6 +65,18 @@ class SqliteFile:
             other.execute("ROLLBACK")
             other.execute(f"PRAGMA journal_mode = {self.journal_mode}")
 
+    @contextmanager
+    def read_only(self) -> Iterator[None]:
+        """The file can be read as before, and takes no change."""
+        with (
+            closing(sqlite3.connect(self.path, isolation_level=None)) as writer,
+            pytest.MonkeyPatch.context() as impatient,
+        ):
+            impatient.setattr(sqlite_file, "WRITE_PATIENCE_SECONDS", 0.01)
+            writer.execute("BEGIN IMMEDIATE")
+            yield
+            writer.execute("ROLLBACK")
+
     def troubles(self) -> dict[str, Trouble]:
         return {
             "deleted": lambda: self.put_aside(None, "There is no file"),
