@@ -15,7 +15,7 @@ from memadmin.erasure.forms import HandOverForm, NoteForm
 from memadmin.erasure.permissions import HANDLE, VIEW
 from memadmin.erasure.services import RequestError
 from memadmin.erasure.views.cases import case_page
-from memadmin.erasure.views.performing import REFUSED
+from memadmin.erasure.views.run_actions import REFUSED
 from memadmin.web.pages import operator_page
 from memadmin.web.performing import Performer
 from memadmin.web.reauth import recently_authenticated

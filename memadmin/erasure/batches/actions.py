@@ -16,7 +16,7 @@ from memadmin.erasure.batches.views import batch_page
 from memadmin.erasure.forms import ApprovalForm, ExtendForm, NoteForm
 from memadmin.erasure.permissions import APPROVE, HANDLE, VIEW
 from memadmin.erasure.services import NotLater, NotSecondApprover, OwnRequest, RequestError
-from memadmin.erasure.views.performing import REFUSED, pause_run, resume_run
+from memadmin.erasure.views.run_actions import REFUSED, pause_run, resume_run
 from memadmin.runs.access import CONTROL
 from memadmin.web.pages import operator_page
 from memadmin.web.performing import Performer

@@ -12,7 +12,7 @@ from memadmin.erasure.forms import ApprovalForm, ExtendForm, IdentityForm, NoteF
 from memadmin.erasure.holder_view_models import StepView
 from memadmin.erasure.permissions import APPROVE, HANDLE, VIEW
 from memadmin.erasure.views.cases import case_page
-from memadmin.erasure.views.performing import REFUSED, pause_run, resume_run
+from memadmin.erasure.views.run_actions import REFUSED, pause_run, resume_run
 from memadmin.runs.access import CONTROL
 from memadmin.web.pages import operator_page
 from memadmin.web.performing import Performer
