@@ -40,7 +40,7 @@ def text(name: str) -> str:
     try:
         value = str(_environment.get(name, "")).strip()
         if not value and (path := os.environ.get(f"{name}_FILE")):
-            # Nobody names a file to set nothing: a default in its place would hide that the secret did not arrive.
+            # An empty file is a mistake: the default in its place would hide that the secret did not arrive.
             raise ImproperlyConfigured(f"{name}_FILE names {path}, which is empty.")
         return value or variables.default_of(name)
     except OSError as problem:

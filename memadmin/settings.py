@@ -33,9 +33,9 @@ IS_BEHIND_PROXY = environment.yes_or_no("MEMADMIN_BEHIND_PROXY")
 
 CONNECT_TIMEOUT_SECONDS = environment.positive_integer("MEMADMIN_CONNECT_TIMEOUT_SECONDS")
 
-# A server that is cut off closes no connection. Left to the operating system, whoever has asked it something waits for
-# a quarter of an hour, and nobody else is served. The first is for what was sent, the others for who waits for a
-# result; milliseconds and seconds.
+# A server that is cut off closes no connection. With the operating system's defaults a thread waits for it for a
+# quarter of an hour, and serves no other request. The first value (milliseconds) is for data that was sent; the others
+# (seconds, seconds, number) are for a connection that waits for a result.
 TCP_TIMEOUTS = {
     "tcp_user_timeout": 20_000,
     "keepalives_idle": 10,

@@ -72,7 +72,7 @@ def record_new_factor(instance: Authenticator, created: bool, **kwargs: Any) -> 
 def record_new_password(request: HttpRequest, user: User, **kwargs: Any) -> None:
     with transaction.atomic():
         audit.record(audit_events.PASSWORD_CHANGED, by=user, target=user)
-        # Whoever set the former one cannot sign in with it any more.
+        # A person who set the former password cannot sign in with it any more.
         AccountAccess.objects.filter(person=user).delete()
     # The session of this browser has a new key.
     open_sessions.record(request, user)

@@ -10,18 +10,18 @@ from memadmin.erasure.holder_view_models import holder_title
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.retention.holds.extensions import reports_deletions
 
-MOST_TOLD = 3
-"""The newest erasures that are told: a label can cover the subjects of a whole batch."""
+MOST_SHOWN = 3
+"""Number of newest erasures that are named: a label can cover the subjects of a whole batch."""
 
 
 @reports_deletions
 def erased_of(subjects: Collection[UUID]) -> list[str]:
     """A sentence for each erasure of these subjects that has begun, with its rows by place. Two queries."""
     begun = SubjectRequest.objects.filter(subject__in=subjects, started_at__isnull=False).order_by("-number")
-    cases = list(begun[: MOST_TOLD + 1])
-    steps = ErasureStep.objects.filter(request__in=cases[:MOST_TOLD])
-    sentences = [sentence(case, [step for step in steps if step.request_id == case.pk]) for case in cases[:MOST_TOLD]]
-    return [*sentences, "Further erasures have begun, too."] if len(cases) > MOST_TOLD else sentences
+    cases = list(begun[: MOST_SHOWN + 1])
+    steps = ErasureStep.objects.filter(request__in=cases[:MOST_SHOWN])
+    sentences = [sentence(case, [step for step in steps if step.request_id == case.pk]) for case in cases[:MOST_SHOWN]]
+    return [*sentences, "Further erasures have begun, too."] if len(cases) > MOST_SHOWN else sentences
 
 
 def sentence(case: SubjectRequest, steps: Collection[ErasureStep]) -> str:

@@ -61,7 +61,7 @@ def requests_to_approve(user: User) -> HomeParts:
 
 @on_home("Due dates of requests", HANDLE)
 def requests_due(user: User) -> HomeParts:
-    """Requests and batches that are overdue or due soon, and runs that stand still. Four queries at most."""
+    """Requests and batches that are overdue or due soon, and runs that have stopped. Four queries at most."""
     today = localdate()
     entries = [
         Waiting(

@@ -15,7 +15,7 @@ __all__ = ["access_copy_jobs", "remind_of_requests"]
 @app.periodic(cron="*/10 * * * *")
 @app.task(queueing_lock="remind_of_requests", lock="remind_of_requests")
 def remind_of_requests(timestamp: int) -> None:
-    """Sends reminders of requests that are due soon, and alerts about requests and batches that stand still."""
+    """Sends reminders of requests that are due soon, and alerts about requests and batches whose run has stopped."""
     if not is_stale(timestamp):
         send_reminders(now().date())
         send_alerts()

@@ -1,4 +1,4 @@
-"""Reminders of due dates, after 50, 75 and 90 % of the time, and alerts about cases and batches that stand still."""
+"""Reminders of due dates, after 50, 75 and 90 % of the time, and alerts about cases and batches with a stopped run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARKED = (Run.State.STOPPED, Run.State.FAILED)
 """States of a run that does not continue before a person decides."""
 
 TOLD = "Those who handle requests were told."
-"""Entry of a run's log. While it is the newest one, they know."""
+"""Entry of a run's log after such a mail. No other is sent while it is the newest entry."""
 
 MOST_ALERTS = 20
 
@@ -86,7 +86,7 @@ def name_of(about: SubjectRequest | RequestBatch) -> str:
 
 
 def send_alerts() -> int:
-    """Tells those who handle requests about each run that has stopped or failed, once, and returns how many.
+    """Mails those who handle requests about each run that has stopped or failed, once; returns the number of mails.
 
     Runs of open cases, among them those that build copies, and of open batches. MOST_ALERTS in a round, and none after
     one that a mail server refuses: the next round sends the others.

@@ -31,10 +31,10 @@ from sessions_app.services.subjects import merge_target
 Kind, State, Code = SubjectRequest.Kind, SubjectRequest.State, RequestNote.Code
 
 PREVIEW_AGE = timedelta(days=1)
-"""An older preview is made again before somebody is asked to approve."""
+"""Age from which a preview is made again before the approval is requested."""
 
 APPROVAL_AGE = timedelta(days=7)
-"""An older preview is made again before somebody approves."""
+"""Age from which a preview is made again before the approval."""
 
 
 class RequestError(Exception):

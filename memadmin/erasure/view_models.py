@@ -127,7 +127,7 @@ class ProgressView:
 
     @property
     def is_second_person(self) -> bool:
-        """True if somebody else than the viewer asked for the approval."""
+        """True if another person than the viewer requested the approval."""
         return is_second_person(self.shown, self.viewer)
 
     @property
@@ -231,7 +231,7 @@ class CaseView(ProgressView):
         days = (self.case.due_on - localdate(closed)).days if closed else 0
         return f"{counted(abs(days), 'days')} {'before' if days > 0 else 'after'} due" if days else "on the due date"
 
-    # --- what the list tells ------------------------------------------------------------------------------------------
+    # --- the list -----------------------------------------------------------------------------------------------------
 
     @property
     def preview(self) -> Preview:

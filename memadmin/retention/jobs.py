@@ -27,6 +27,6 @@ def begin_nightly_sweep(timestamp: int) -> None:
 @app.periodic(cron="*/10 * * * *")
 @app.task(queueing_lock="tell_of_sweeps", lock="tell_of_sweeps")
 def tell_of_sweeps(timestamp: int) -> None:
-    """Tells compliance by e-mail of runs that stopped, failed or are incomplete, and of backlogs that grow."""
+    """Mails compliance about runs that stopped, failed or are incomplete, and about backlogs that grow."""
     if not is_stale(timestamp):
         send_alerts()

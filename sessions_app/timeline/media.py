@@ -17,7 +17,7 @@ HOST = re.compile(r"(?:[a-z0-9][a-z0-9._-]*|\[[0-9a-f:.]+\])(?::\d{1,5})?", re.I
 NOT_WHOLE = "not a whole picture, not shown"
 DATA_URI = re.compile(r"data:(?P<type>[\w.+/-]{1,100})(?:;[\w=.+-]{1,100})*;base64,", re.ASCII | re.IGNORECASE)
 
-# Told by their first bytes, whatever they claim to be; SVG is a document that can load and script, so never.
+# Recognised by their first bytes, whatever type they claim. Not SVG: it is a document that can load and run things.
 RASTER_SIGNATURES = (
     ("image/png", re.compile(rb"\x89PNG\r\n\x1a\n")),
     ("image/jpeg", re.compile(rb"\xff\xd8\xff")),

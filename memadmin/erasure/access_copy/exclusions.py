@@ -1,4 +1,4 @@
-"""Exclusions of a copy: codes, each with a sentence that tells the person why."""
+"""Exclusions of a copy: codes, each with a sentence for the person."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ ORPHAN_SECONDS = 3600
 
 
 def folder() -> Path:
-    """The folder, made if it is missing; nobody else may look into it."""
+    """The folder, made if it is missing; other accounts of the machine cannot read it."""
     path: Path = settings.ACCESS_COPY_FOLDER
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path

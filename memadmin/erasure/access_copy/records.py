@@ -34,7 +34,7 @@ READING = (
     *("memory.viewed", "memory.listed", "memory.exported", "recall.viewed", "recall.previewed"),
     *("access.copy_built", "access.copy_fetched"),
 )
-"""Types of audit events that mean that somebody saw, or could see, data of the person."""
+"""Types of audit events of people who saw, or could see, data of the person."""
 
 PURPOSES = dict(RevealReason.choices) | dict(Purpose.choices)
 
@@ -146,7 +146,7 @@ def memories(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
 
 
 def told_to_agents(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
-    """Rows of what agents were told in runs with the person. Three queries for a batch."""
+    """Rows of memories that agents used in runs with the person. Three queries for a batch."""
     about = Q(subject_id__in=scope.group) | Q(subject__isnull=True) & scope.of_sessions()
     for batch in by_key(said(scope, Recall.objects.filter(about))):
         used_rows = RecalledMemory.objects.filter(recall__in=[recall.pk for recall in batch])
@@ -281,7 +281,7 @@ def by_key(rows: QuerySet[Any]) -> Iterator[list[Any]]:
 
 
 def said(scope: SubjectScope, rows: QuerySet[Any]) -> Any:
-    """Rows with `is_own`: true unless they are from a session of somebody else."""
+    """Rows with `is_own`: true unless they are from a session of another person."""
     own = Q(record_id__isnull=True, session_id="") | scope.of_sessions("")
     return rows.annotate(is_own=Case(When(own, Value(True)), default=Value(False), output_field=BooleanField()))
 

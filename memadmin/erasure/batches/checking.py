@@ -43,7 +43,7 @@ def check_lines(lines: Sequence[ParsedLine], taken: Mapping[UUID, int] | None = 
     known = {(alias.kind, alias.key): alias.subject for alias in aliases}
     subjects = {line.number: known.get((line.text.kind, line.text.key)) for line in readable}
     standing = {subject.pk for subject in subjects.values() if subject and subject.merged_into_id is None}
-    # One that was merged on is told by its own name: a request about it is about the remaining subject.
+    # The problem of a merged subject names the remaining one, which a request would be about.
     into = Subject.objects.labels({each.merged_into_id for each in subjects.values() if each and each.merged_into_id})
     similar = similar_keys([line.text for line in readable if subjects[line.number] is None])
     open_cases = SubjectRequest.objects.open().filter(kind=SubjectRequest.Kind.ERASURE, subject_id__in=standing)

@@ -70,7 +70,7 @@ def compare(places: Iterable[Place], *, everywhere: bool = False) -> DataMapComp
     places = list(places)
     tables, jobs = existing_columns(everywhere=everywhere), job_arguments()
     ours = classified(places, Location.MEMADMIN)
-    # Whoever adds a table adds it to ours: the agents' tables have an entry, whatever database they are in.
+    # New tables are memadmin's own: the agents' tables have an entry, whatever database they are in.
     of_agents = classified(places, Location.AGENTS)
     of_jobs = classified(places, Location.JOBS)
     missing = {

@@ -22,7 +22,7 @@ class RecordChanged(Exception):
 
 
 def current_record() -> ProcessingRecord | None:
-    """The head of the record, or None if nobody filled it in yet. One query."""
+    """The head of the record, or None before it is filled in. One query."""
     return ProcessingRecord.objects.select_related("changed_by").first()
 
 

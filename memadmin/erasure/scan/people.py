@@ -18,7 +18,7 @@ NOBODY: Cases = frozenset()
 
 @dataclass(frozen=True)
 class ScannedPerson:
-    """The person of a case. `left_out` are names of stores without which somebody decided to end."""
+    """The person of a case. `left_out` are names of stores without which the case ends, by decision."""
 
     case: int
     group: Collection[UUID] = ()

@@ -26,7 +26,7 @@ class Progress:
     def __init__(self, keep: Callable[[], object] = lambda: None, state: Mapping[str, Any] | None = None) -> None:
         self._keep = keep
         self.state: dict[str, Any] = {
-            # Pairs of a case and the number of the scan that it waits for. Whoever comes later is not among them.
+            # Pairs of a case and the number of the scan that it waits for. Later cases are not among them.
             "cases": [],
             # Rows of each part that was read.
             "done": {},

@@ -225,7 +225,7 @@ class TableScan:
             self.progress.found(cases, f"{self.table.place}.{column}", code=code.value)
 
     def read(self, start: int, end: int) -> tuple[int, list[Hit]]:
-        """Number of rows on these pages, and each text in which somebody is named."""
+        """Number of rows on these pages, and each text that names a person."""
         pages = min(PIECE_PAGES, end - start)
         query = sql.SQL(PIECES).format(
             start=start, end=end, pages=pages, long=LONG_TEXT, text=self.table.text(), table=self.table.identifier

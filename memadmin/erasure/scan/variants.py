@@ -1,4 +1,4 @@
-"""Forms in which an id, a name or an address stands in stored text, and the search for all of them at once.
+"""Forms in which an id, a name or an address occurs in stored text, and the search for all of them at once.
 
 A text is looked for as it is, in any case, composed and decomposed (NFC, NFD), escaped as JSON however often, as part
 of an address (percent-encoding), and within base64 at each of its three alignments. Letters and digits of ASCII, and

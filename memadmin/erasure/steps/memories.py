@@ -1,4 +1,4 @@
-"""Steps: what was learned from the person, and what agents were told about them."""
+"""Steps: memories and signals about the person, or learned from them, and their recalls by agents."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def of_memories(scope: SubjectScope) -> Q:
 
 
 class SharedMemories(RowStep):
-    """Memories about others, or about nobody, that were learned from this person.
+    """Memories about others, or without a subject, that were learned from this person.
 
-    One that rests on other sessions, too, is approved again by a person, who sees what it still says.
+    One that rests on other sessions, too, is approved again by a person, who reads what is left of it.
     """
 
     name = "shared_memories"

@@ -47,7 +47,7 @@ class Replayed:
 
 
 def replay() -> Replayed:
-    """Erases again whoever was erased after this database was saved. Safe to repeat. Raises LedgerError."""
+    """Erases the subjects again that were erased after this database was saved. Safe to repeat. Raises LedgerError."""
     ledger, done = own_ledger(), Replayed()
     if ledger is None:
         return done
@@ -196,7 +196,7 @@ def approved_again(subject: Subject, entry: Entry) -> SubjectRequest:
         SubjectRequest.objects.filter(pk=request.pk).update(
             starts_at=None, preview={**request.preview, "group": group_ids(request.subject)}
         )
-        # Also one that was paused, stopped or failed then: it was approved, and waits for nobody any more.
+        # Also one that was paused, stopped or failed then: it was approved and needs no further decision.
         Run.objects.filter(pk=request.run.pk).update(
             state=Run.State.WAITING,
             parameters={"replays": entry.number},

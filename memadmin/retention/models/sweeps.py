@@ -131,7 +131,7 @@ class SweptTable(models.Model):
 
 
 class SweepAlert(models.Model):
-    """Something about a run of which compliance was told by e-mail: it is told once; silence, every week."""
+    """A mail to compliance about a run. One is sent about each matter; about silence, one every week."""
 
     class About(models.TextChoices):
         STOPPED = "stopped", "the run stopped or failed"

@@ -34,7 +34,7 @@ About = SweepAlert.About
 
 @dataclass(frozen=True, slots=True)
 class SweepNews:
-    """Something that compliance was not told yet."""
+    """Something about a run for which no mail was sent to compliance yet."""
 
     run: Run
     about: SweepAlert.About
@@ -70,7 +70,7 @@ def sent(news: SweepNews) -> bool:
 def news_of(runs: list[Run]) -> Iterator[SweepNews]:
     """News about these runs for which no mail was sent yet, newest run first."""
     for run in runs:
-        if run.state in PARKED and not told(run, About.STOPPED, since_last_entry=True):
+        if run.state in PARKED and not was_mailed(run, About.STOPPED, since_last_entry=True):
             state = "stopped and needs a decision" if run.state == Run.State.STOPPED else "failed"
             yield SweepNews(
                 run,
@@ -78,7 +78,7 @@ def news_of(runs: list[Run]) -> Iterator[SweepNews]:
                 f"The retention run {run} {state}",
                 f"The retention run {run} {state}. {run.reason} Its page:",
             )
-        if run.state == Run.State.COMPLETE_WITH_EXCEPTIONS and is_news(run) and not told(run, About.INCOMPLETE):
+        if run.state == Run.State.COMPLETE_WITH_EXCEPTIONS and is_news(run) and not was_mailed(run, About.INCOMPLETE):
             yield SweepNews(
                 run,
                 About.INCOMPLETE,
@@ -90,12 +90,12 @@ def news_of(runs: list[Run]) -> Iterator[SweepNews]:
             run = next(run for run in runs if run.pk == growth.newest.run_id)
             yield SweepNews(run, About.BACKLOG, "Retention falls behind", f"{growth.sentence} The last run:", growth)
     # A worker sends this mail: if none is running, the overview and check_deploy say it alone.
-    if (found := silence()) and found.run and not told_lately(found.since):
+    if (found := silence()) and found.run and not was_mailed_lately(found.since):
         yield SweepNews(found.run, About.SILENT, "No retention run succeeds", f"{found.sentence} Its page:")
 
 
-def told_lately(since: datetime) -> bool:
-    """Whether the silence since then was told in the last week: it is told again, because it can be forgotten again."""
+def was_mailed_lately(since: datetime) -> bool:
+    """Whether a mail about this silence was sent in the last week; later it is sent again."""
     return SweepAlert.objects.filter(about=About.SILENT, at__gt=max(since, now() - IS_NEWS)).exists()
 
 
@@ -103,8 +103,8 @@ def is_news(run: Run) -> bool:
     return run.ended_at is not None and run.ended_at > now() - IS_NEWS
 
 
-def told(run: Run, about: str, *, since_last_entry: bool = False) -> bool:
-    """Whether it was told; of a run that was resumed and stopped again, since then."""
+def was_mailed(run: Run, about: str, *, since_last_entry: bool = False) -> bool:
+    """Whether a mail about it was sent; with `since_last_entry`, since the newest entry of the run's log."""
     alerts: QuerySet[SweepAlert] = run.sweep_alerts.filter(about=about)
     if since_last_entry and (last := run.log.aggregate(at=Max("at"))["at"]):
         alerts = alerts.filter(at__gte=last)

@@ -139,7 +139,7 @@ def skip(lease: Lease, result: SweepResult, reason: str, *, code: str) -> None:
 def refuse_too_much(result: SweepResult) -> None:
     """Raises TooMuch if more was taken than twice of what was due at the start: then the clock or the data moved.
 
-    Where not everything could be counted, what was expected stands for it.
+    Where not everything could be counted, the expected number takes the place of the count.
     """
     if result.has_asked:
         return

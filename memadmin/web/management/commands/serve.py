@@ -48,7 +48,7 @@ class Command(BaseCommand):
         self.stdout.flush()
         recycle = timedelta(hours=recycle_hours)
         command = web_command(host=host, port=port, workers=workers, threads=threads, recycle=recycle)
-        # It takes the place of this process, and so gets the signals of whoever started it.
+        # It takes the place of this process, so signals to this process reach it.
         os.execv(command[0], command)
 
 
