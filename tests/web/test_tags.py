@@ -125,3 +125,44 @@ def test_time_of_day_carries_its_exact_instant() -> None:
     assert clock(datetime(2026, 11, 19, 14, 2, 11, tzinfo=riga)) == (
         '<time datetime="2026-11-19T12:02:11Z" title="19 Nov 2026, 12:02:11 UTC">12:02:11</time>'
     )
+
+
+NAMES = ["Pilot's", "<b>", "a\u200bb"]
+
+
+def test_texts_of_a_list_are_escaped_once_and_hide_nothing() -> None:
+    shown = engines["django"].from_string("{% load memadmin %}{{ names|visible_list }}")
+    assert shown.render({"names": NAMES}) == r"Pilot&#x27;s, &lt;b&gt;, a\u200bb"
+
+
+def test_a_list_that_is_cut_is_cut_between_characters() -> None:
+    shown = engines["django"].from_string("{% load memadmin %}{{ names|visible_list|truncatechars:8 }}")
+    assert shown.render({"names": NAMES}) == "Pilot&#x27;s\N{HORIZONTAL ELLIPSIS}"
+
+
+CHANGED_AFTER_JOIN = re.compile(r"\|join:\S*(?: \S*)?\|(?!default)\w+")
+
+
+def test_joined_texts_are_not_changed_any_more() -> None:
+    """`join` has escaped them: another filter would be escaped again, or cut inside a character reference."""
+    templates = settings.ASSETS_DIR / "templates"
+    found = [
+        f"{path.relative_to(templates)}: {match[0]}"
+        for path in templates.rglob("*.html")
+        if "jinja2" not in path.parts
+        for match in CHANGED_AFTER_JOIN.finditer(path.read_text())
+    ]
+    assert not found, "use visible_list of the library memadmin"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_wrong"),
+    [
+        ('{{ names|join:", "|visible }}', True),
+        ('{{ names|join:" "|truncatechars:80 }}', True),
+        ('{{ names|join:", " }}', False),
+        ('{{ names|join:", "|default:"any" }}', False),
+    ],
+)
+def test_a_filter_behind_join_is_found(text: str, is_wrong: bool) -> None:
+    assert bool(CHANGED_AFTER_JOIN.search(text)) is is_wrong

@@ -151,6 +151,16 @@ def visible(text: str) -> str:
 
 
 @register.filter
+def visible_list(texts: Iterable[object]) -> str:
+    """Untrusted texts with commas between, as `visible` shows each: `{{ memory.agents|visible_list }}`.
+
+    Django's `join` escapes, and its result must stay as it is: `visible` behind it would be escaped again, and
+    `truncatechars` would cut inside a character reference.
+    """
+    return ", ".join(visible(text) for text in texts)
+
+
+@register.filter
 def markdown(text: str, highlight: re.Pattern[str] | None = None) -> SafeString:
     """Untrusted Markdown as HTML: without links, pictures or attributes.
 
