@@ -20,7 +20,6 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memadmin.settings")
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
-    from django.db import OperationalError
 
     from memadmin.audit.log import actors
 
@@ -28,11 +27,16 @@ def main() -> None:
         # `migrate` may run before the log exists; its actor is the database role.
         with actors.acting(None if name == "migrate" else actors.Actor("command", name)):
             execute_from_command_line(sys.argv)
-    except (ImproperlyConfigured, OperationalError) as problem:
+    except ImproperlyConfigured as problem:
         if "--traceback" in sys.argv:
             raise
-        # PostgreSQL adds hints on lines of their own.
         sys.exit(f"memadmin: {str(problem).strip().splitlines()[0]}")
+    except Exception as problem:
+        from memadmin.web.health import unusable_because
+
+        if "--traceback" in sys.argv or not (reason := unusable_because(problem)):
+            raise
+        sys.exit(f"memadmin: {reason}")
 
 
 if __name__ == "__main__":

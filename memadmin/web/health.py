@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from django.db import Error, connection
+import psycopg
+from django.db import Error, InterfaceError, OperationalError, connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -16,6 +17,9 @@ from django.views.decorators.http import require_safe
 
 from memadmin.web import job_queue
 from memadmin.web.request_ids import PROBE_PATHS
+
+NAMED_MIGRATIONS = 3
+"""Number of missing migrations that a sentence names."""
 
 
 @require_safe
@@ -74,16 +78,35 @@ def reasons_not_to_serve() -> list[str]:
     agree. Three queries.
     """
     try:
-        applied = MigrationRecorder(connection).applied_migrations()
-    except Error:
-        return ["The database is not responding."]
-    missing = [f"{app}.{name}" for app, name in last_migrations() if (app, name) not in applied]
-    if missing:
-        return [f"Migrations are missing ({', '.join(sorted(missing))}): run `memadmin migrate`."]
-    try:
+        if missing := missing_migrations():
+            return [missing]
         return [reason for check in _checks for reason in check()]
     except Error:
         return ["The database is not responding."]
+
+
+def missing_migrations() -> str:
+    """A sentence that names migrations of this version that the database lacks; empty if it has all. Two queries."""
+    applied = MigrationRecorder(connection).applied_migrations()
+    missing = sorted(f"{app}.{name}" for app, name in last_migrations() if (app, name) not in applied)
+    if not missing:
+        return ""
+    names = ", ".join(missing[:NAMED_MIGRATIONS])
+    others = f" and {len(missing) - NAMED_MIGRATIONS} more" if len(missing) > NAMED_MIGRATIONS else ""
+    return f"Migrations are missing ({names}{others}): run `memadmin migrate`."
+
+
+def unusable_because(problem: BaseException | None) -> str:
+    """Why the database cannot be used, as one sentence, if `problem` or its cause comes from that; otherwise empty."""
+    while problem and not isinstance(problem, Error | psycopg.Error):
+        problem = problem.__cause__
+    if isinstance(problem, OperationalError | InterfaceError | psycopg.OperationalError | psycopg.InterfaceError):
+        # PostgreSQL adds hints on lines of their own.
+        return str(problem).strip().partition("\n")[0]
+    try:
+        return missing_migrations() if problem else ""
+    except Error:
+        return ""
 
 
 @cache

@@ -10,13 +10,14 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from memadmin.audit.transparency import receipts, verifier
+from memadmin.web.health import unusable_because
 
 
 class Command(BaseCommand):
     help = (
         "Verifies the receipt of a request such as an erasure, and that its event is in the audit log of this database;"
         " prints what the receipt states. Exits with 1 if the receipt or the log was changed, and 2 if the file is no"
-        " receipt."
+        " receipt or the database cannot be read."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -32,6 +33,11 @@ class Command(BaseCommand):
             raise CommandError(message, returncode=verifier.CANNOT_READ) from problem
         except verifier.CannotRead as problem:
             raise CommandError(str(problem), returncode=verifier.CANNOT_READ) from problem
+        except Exception as problem:
+            # Not exit status 1, which would report a changed receipt.
+            if reason := unusable_because(problem):
+                raise CommandError(reason, returncode=verifier.CANNOT_READ) from problem
+            raise
         self.stdout.write(json.dumps(report.as_json(), indent=2) if as_json else verifier.receipt_text(report))
         if status := verifier.EXIT_STATUS[report.verdict]:
             raise SystemExit(status)

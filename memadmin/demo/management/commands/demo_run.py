@@ -6,11 +6,11 @@ import asyncio
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from memadmin.demo import ask_again, preparing
 from memories_app.models import Memory, RecalledMemory
-from sessions_app.models import SessionRecord
+from sessions_app.models import SessionRecord, SessionStore
 
 
 class Command(BaseCommand):
@@ -24,6 +24,9 @@ class Command(BaseCommand):
         parser.add_argument("--says", default="", help="question for the bot; default: its usual question")
 
     def handle(self, *args: Any, bot: str, says: str, **options: Any) -> None:
+        # Before the bot: its SDK would end in errors of several libraries where there is no database, or no demo.
+        if not SessionStore.objects.filter(name="main").exists():
+            raise CommandError("This database has no demo yet. Run `memadmin demo`.")
         answer = asyncio.run(ask_again.ask_again(bot, said=says, role=preparing.role_of("agents")))
         record = SessionRecord.objects.get(store__name="main", session_id=answer.session_id)
         recalled = RecalledMemory.objects.filter(recall__record_id=record.pk).order_by("place")
