@@ -432,6 +432,12 @@ for (const failure of ["htmx:responseError", "htmx:sendError"]) {
     if (toast && !toasts.querySelector("[data-failed]")) {
       toasts.append(toast.cloneNode(true));
       toasts.lastElementChild.dataset.failed = "";
+      const request = toasts.lastElementChild.querySelector("[data-request-id]");
+      const id = detail.xhr?.getResponseHeader("X-Request-ID");
+      if (request && id) {
+        request.lastElementChild.textContent = id;
+        request.hidden = false;
+      }
     }
   });
 }

@@ -191,9 +191,11 @@ def test_lost_race_is_shown_in_its_place_and_told_again_on_the_next_page(rows: P
 
 def test_failed_part_leaves_the_page_and_says_so_once(rows: Page, watch: Watch) -> None:
     watch.expect("500")
-    for _ in range(2):
+    with rows.expect_response("**/break/") as first:
         rows.get_by_role("button", name="Break").click()
     expect(rows.locator("#toasts")).to_contain_text("That didn't work")
+    expect(rows.locator("#toasts")).to_contain_text(f"Request {first.value.headers['x-request-id']}")
+    rows.get_by_role("button", name="Break").click()
     expect(rows.locator("#toasts .toast-static")).to_have_count(1)
     expect(rows.locator("#cup")).to_be_empty()
 

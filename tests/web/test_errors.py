@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from unittest import mock
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, SuspiciousOperation
 from django.db import OperationalError, connection
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.test import Client, override_settings
 from django.urls import path
+from django.utils.timezone import now
+from django.views.decorators.http import require_POST
 from psycopg import errors as postgres
 
 from memadmin import urls
-from memadmin.web.errors import is_database_away
+from memadmin.web.errors import csrf_failure, is_database_away
 from tests.people import person
 
 handler400, handler403, handler404, handler500 = urls.handler400, urls.handler403, urls.handler404, urls.handler500
@@ -33,6 +38,22 @@ def fail(request: HttpRequest) -> HttpResponse:
     raise ZeroDivisionError("the name of a customer")
 
 
+def mistake(request: HttpRequest) -> HttpResponse:
+    raise SuspiciousOperation
+
+
+def from_elsewhere(request: HttpRequest) -> HttpResponse:
+    return csrf_failure(request)
+
+
+def too_often(request: HttpRequest) -> HttpResponse:
+    return render(request, "429.html", status=429)
+
+
+def lose_the_database(request: HttpRequest) -> HttpResponse:
+    raise OperationalError("connection refused")
+
+
 def ask_the_database(request: HttpRequest) -> HttpResponse:
     connection.ensure_connection()
     return HttpResponse("answered")
@@ -43,6 +64,11 @@ urlpatterns = [
     path("lost/", lose),
     path("failed/", fail),
     path("asks/", ask_the_database),
+    path("mistaken/", mistake),
+    path("from-elsewhere/", from_elsewhere),
+    path("too-often/", too_often),
+    path("away/", lose_the_database),
+    path("forms-only/", require_POST(fail)),
     *urls.urlpatterns,
 ]
 
@@ -123,6 +149,32 @@ def test_failure_shows_no_trace_of_itself(operator: Client) -> None:
     assert "This page could not be shown" in response.text
     assert "customer" not in response.text
     assert "ZeroDivision" not in response.text
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        ("/mistaken/", 400),
+        ("/refused/", 403),
+        ("/from-elsewhere/", 403),
+        ("/lost/", 404),
+        ("/forms-only/", 405),
+        ("/too-often/", 429),
+        ("/failed/", 500),
+        ("/away/", 503),
+    ],
+)
+def test_every_error_page_has_the_id_of_the_request_and_the_time_in_utc(
+    operator: Client, address: str, status: int
+) -> None:
+    operator.cookies["time_zone"] = "Pacific/Kiritimati"
+    response = forgiving(operator).get(address)
+    assert response.status_code == status
+    reference = re.search(r"(\d+ \w{3} \d{4}, [\d:]{8}) UTC, request (\w+)", response.text)
+    assert reference
+    assert reference[2] == response["X-Request-ID"]
+    made = datetime.strptime(reference[1], "%d %b %Y, %H:%M:%S").replace(tzinfo=UTC)
+    assert abs(now() - made) < timedelta(hours=1)
 
 
 def test_form_without_proof_of_its_sender_is_refused(db: None) -> None:
