@@ -71,7 +71,7 @@ QUERIES = {
     "audit log of a subject": 32,
     "events by day": 10,
     "event": 22,
-    "holds": 14,
+    "holds": 15,
     "policies": 14,
     "session explained": 19,
     "policy": 11,

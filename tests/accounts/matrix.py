@@ -167,6 +167,7 @@ MATRIX: dict[str, Rule] = {
     "sweeps:tables": page(DECIDERS),
     "retention:holds": page(DECIDERS),
     "retention:hold": page(DECIDERS),
+    "retention:hold-preview": verb(DECIDERS),
     "retention:hold-place": verb(DECIDERS),
     "retention:hold-change": verb(DECIDERS),
     "retention:hold-request-release": verb(DECIDERS),

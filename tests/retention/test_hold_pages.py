@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
+from memadmin.retention.holds import coverage
+from memadmin.retention.holds.coverage import with_session_counts
+from memadmin.retention.holds.services import hold_on
 from memadmin.retention.models import LegalHold
 from sessions_app.services.subjects import merge_subjects
 from tests.builders import make_session, make_store, make_subject
+from tests.erasure.builders import make_request
+from tests.memories.builders import approved, user_quote
 from tests.people import person, signed_in
-from tests.retention.builders import make_hold
+from tests.retention.builders import make_hold, released
+from tests.retention.policies import in_force
 
 pytestmark = pytest.mark.django_db
 
@@ -237,3 +246,109 @@ def test_deletions_are_looked_up_for_the_subject_that_a_session_of_the_label_was
     page = text(first.get(make_hold("dispute", by=officer).get_absolute_url()))
     assert looked_up == [{source.pk, target.pk}]
     assert "Deletions were looked up" not in page
+
+
+class TestPreview:
+    def preview(self, client: Client, officer: User, *, htmx: bool = False, **changed: str) -> Any:
+        headers = {"HX-Request": "true"} if htmx else {}
+        return client.post("/holds/preview/", values(officer, **changed), headers=headers)
+
+    def test_a_hold_is_looked_at_before_it_is_placed(self, first: Client, officer: User) -> None:
+        subject, other = make_subject("cust_1"), make_subject("cust_2")
+        merge_subjects(other, into=subject, by=officer)
+        make_session("old", subject=subject, last_activity_at=now() - timedelta(days=400))
+        make_session("merged", subject=other)
+        make_session(subject=make_subject("cust_3"))
+        approved("Drinks tea.", subject=subject)
+        approved("Was learned from a session.", subject=None, agents=["billing"])
+        in_force("Closed tickets", days=90)
+        case = make_request(subject, by=officer)
+        page = text(self.preview(first, officer, reason=""))
+        assert "2 sessions and 1 memory would be kept." in page
+        assert f"{case} (erasure) cannot continue while the hold is in force." in page
+        assert "The next retention run skips 1 session: Closed tickets." in page
+        assert 'value="cust_1"' in page
+        assert "A hold needs a reason." not in page
+        assert not LegalHold.objects.exists()
+
+    def test_the_part_is_the_same_without_the_page(self, first: Client, officer: User) -> None:
+        make_session(subject=make_subject("cust_1"))
+        part = self.preview(first, officer, htmx=True)
+        assert part.status_code == 200
+        assert "<html" not in text(part)
+        assert text(part) in text(self.preview(first, officer))
+
+    def test_what_is_not_known_is_said_without_the_other_mistakes(self, first: Client, officer: User) -> None:
+        for htmx in (False, True):
+            answer = self.preview(first, officer, reason="", value="nobody", htmx=htmx)
+            assert answer.status_code == 422
+            assert "There is no subject with the user ID nobody." in text(answer)
+            assert "A hold needs a reason." not in text(answer)
+
+    def test_a_session_keeps_what_was_learned_from_it_and_leaves_the_rest(self, first: Client, officer: User) -> None:
+        subject = make_subject("cust_1")
+        quote = user_quote(approved("Drinks tea.", subject=subject))
+        make_session(subject=subject)
+        case = make_request(subject, by=officer)
+        page = text(self.preview(first, officer, covers="session", value=quote.session_id))
+        assert "1 session and 1 memory would be kept." in page
+        assert f"{case} (erasure) would leave what the hold covers, and end with exceptions." in page
+
+    def test_links_from_a_subject_show_the_preview_at_once(self, first: Client) -> None:
+        subject = make_subject("cust_1")
+        make_session(subject=subject)
+        assert "1 session and 0 memories would be kept." in text(first.get(f"/holds/?subject={subject.pk}"))
+
+    def test_numbers_end_at_the_limit(self, first: Client, officer: User, monkeypatch: pytest.MonkeyPatch) -> None:
+        subject = make_subject("cust_1")
+        for number in range(3):
+            make_session(f"chat_{number}", subject=subject, labels=["dispute"])
+            approved(f"Fact {number}.", subject=subject)
+        monkeypatch.setattr(coverage, "COUNT_CAP", 2)
+        hold = hold_on(subject)
+        assert (coverage.coverage_of(hold).sessions, coverage.coverage_of(hold).memories) == (3, 3)
+        monkeypatch.setattr(coverage, "COUNT_CAP", 1_000)
+        more = coverage.Coverage(1_001, 1_001)
+        assert more.kept == "1,000+ sessions and 1,000+ memories"
+        # There may be more in the sessions that are not counted.
+        assert coverage.Coverage(1_001, 7).kept == "1,000+ sessions and at least 7 memories"
+
+    def test_the_cost_does_not_grow(self, officer: User) -> None:
+        subject = make_subject("cust_1")
+        counts = []
+        for _ in range(2):
+            for _ in range(5):
+                make_session(subject=subject)
+                approved("Drinks tea.", subject=subject)
+            with CaptureQueriesContext(connection) as queries:
+                coverage.preview_of(hold_on(subject))
+            counts.append(len(queries))
+        assert counts[0] == counts[1] <= 20
+
+
+class TestNumbersInTheList:
+    def test_holds_in_force_have_the_number_of_their_sessions(self, first: Client, officer: User) -> None:
+        subject, merged = make_subject("cust_1"), make_subject("cust_2")
+        merge_subjects(merged, into=subject, by=officer)
+        one = make_session("one", subject=subject, labels=["dispute"])
+        for owner in (merged, make_subject("cust_3")):
+            make_session(subject=owner, labels=["dispute"])
+        holds = [make_hold(covers, by=officer) for covers in (subject, one, "dispute", "unused")]
+        over = released(make_hold("dispute", by=officer), by=officer, second=person("compliance", "reviewer"))
+        counts = {hold.pk: getattr(hold, "session_count", None) for hold in with_session_counts([*holds, over])}
+        assert [counts[hold.pk] for hold in holds] == ["2", "1", "3", "0"]
+        assert counts[over.pk] is None
+        assert "· 3 sessions" in text(first.get("/holds/"))
+
+    def test_they_end_at_the_limit_with_two_queries(self, officer: User, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(coverage, "MOST_IN_LISTS", 2)
+        subjects = [make_subject(f"cust_{number}") for number in range(4)]
+        for subject in subjects:
+            for _ in range(3):
+                make_session(subject=subject)
+        holds = [make_hold(subject, by=officer) for subject in subjects]
+        for some in (holds[:1], holds):
+            with CaptureQueriesContext(connection) as queries:
+                counted = with_session_counts(some)
+            assert len(queries) == 2
+            assert {hold.session_count for hold in counted} == {"2+"}  # type: ignore[attr-defined]

@@ -1,4 +1,6 @@
-"""Extension point of holds: upper apps report which of the covered data they have deleted already."""
+"""Extension points of holds: upper apps report covered data that they have deleted already, and work that a new hold
+affects.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,10 @@ from memadmin.retention.models import LegalHold
 
 DeletionReport = Callable[[Collection[UUID]], list[str]]
 
+EffectReport = Callable[[Collection[UUID], bool], list[str]]
+
 _reports: list[DeletionReport] = []
+_effects: list[EffectReport] = []
 
 MOST_SUBJECTS = 1_000
 """Maximum of subjects for which deletions are looked up: a label can cover any number."""
@@ -33,3 +38,17 @@ def deletions_of(hold: LegalHold) -> list[str]:
             f" Deletions were looked up for the first {MOST_SUBJECTS:,} of them."
         )
     return sentences
+
+
+def reports_effects(function: EffectReport) -> EffectReport:
+    """Registers a function that is called with ids of subjects, and whether a hold covers all of their data or only
+    some sessions. It returns sentences about open work that the hold would affect.
+    """
+    _effects.append(function)
+    return function
+
+
+def effects_of(hold: LegalHold) -> list[str]:
+    """Sentences about open work of upper apps that a new hold would affect, for at most MOST_SUBJECTS subjects."""
+    ids = hold.subject_ids(at_most=MOST_SUBJECTS).ids
+    return [sentence for report in _effects for sentence in report(ids, hold.subject is not None)] if ids else []

@@ -61,8 +61,8 @@ class HoldReviewForm(forms.Form):
         return chosen
 
 
-class PlaceHoldForm(HoldReviewForm):
-    """A new hold: what it covers, and why."""
+class CoverForm(forms.Form):
+    """What a new hold covers."""
 
     covers = forms.ChoiceField(
         label="Cover",
@@ -80,12 +80,6 @@ class PlaceHoldForm(HoldReviewForm):
         " or with the label are covered too.",
         error_messages={"required": "Enter an ID or a label."},
     )
-    reason = forms.CharField(
-        max_length=500,
-        widget=forms.Textarea({"class": "form-control", "rows": 2}),
-        error_messages={"required": "A hold needs a reason."},
-    )
-    field_order = ("covers", "value", "reason", "owner", "review_on")
 
     def clean(self) -> dict[str, Any]:
         covers, value = self.cleaned_data.get("covers"), self.cleaned_data.get("value", "").strip()
@@ -95,6 +89,17 @@ class PlaceHoldForm(HoldReviewForm):
             except forms.ValidationError as problem:
                 self.add_error("value", problem)
         return self.cleaned_data
+
+
+class PlaceHoldForm(CoverForm, HoldReviewForm):
+    """A new hold: what it covers, and why."""
+
+    reason = forms.CharField(
+        max_length=500,
+        widget=forms.Textarea({"class": "form-control", "rows": 2}),
+        error_messages={"required": "A hold needs a reason."},
+    )
+    field_order = ("covers", "value", "reason", "owner", "review_on")
 
 
 def target_of(covers: str, value: str) -> Subject | SessionRecord | str:

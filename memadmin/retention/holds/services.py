@@ -63,13 +63,8 @@ def place_hold(
     Waits for deletions in flight, and raises DeletionUnderWay if they take too long, and NothingToHold for an erased
     subject.
     """
-    hold = LegalHold(reason=reason, owner=owner, review_on=review_on, placed_by=by)
-    if isinstance(covers, Subject):
-        hold.subject = merge_target(covers)
-    elif isinstance(covers, SessionRecord):
-        hold.record_id, hold.session_id = covers.pk, covers.session_id
-    else:
-        hold.label = covers
+    hold = hold_on(covers)
+    hold.reason, hold.owner, hold.review_on, hold.placed_by = reason, owner, review_on, by
     with waiting_for_deletions(hold):
         hold.save(force_insert=True)
         audit.record(
@@ -82,6 +77,15 @@ def place_hold(
         )
         hold.refresh_from_db()
     return hold
+
+
+def hold_on(covers: Subject | SessionRecord | str) -> LegalHold:
+    """A hold on a subject, a session or a label that is not placed yet."""
+    if isinstance(covers, Subject):
+        return LegalHold(subject=merge_target(covers))
+    if isinstance(covers, SessionRecord):
+        return LegalHold(record_id=covers.pk, session_id=covers.session_id)
+    return LegalHold(label=covers)
 
 
 @contextmanager

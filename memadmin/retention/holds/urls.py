@@ -5,6 +5,7 @@ from memadmin.retention.holds import views
 app_name = "retention"
 urlpatterns = [
     path("", views.hold_list, name="holds"),
+    path("preview/", views.preview, name="hold-preview"),
     path("place/", views.place, name="hold-place"),
     path("<uuid:hold_id>/", views.hold, name="hold"),
     path("<uuid:hold_id>/change/", views.change, name="hold-change"),

@@ -11,11 +11,11 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
-from memadmin.counting import capped
 from memadmin.home.saved_views import has_saved_views
 from memadmin.retention.holds import access, services
+from memadmin.retention.holds.coverage import coverage_of, preview_of, with_session_counts
 from memadmin.retention.holds.extensions import deletions_of
-from memadmin.retention.holds.forms import HoldFilters, HoldReviewForm, PlaceHoldForm, ReleaseForm
+from memadmin.retention.holds.forms import CoverForm, HoldFilters, HoldReviewForm, PlaceHoldForm, ReleaseForm
 from memadmin.retention.models import LegalHold
 from memadmin.web.addresses import uuid_in
 from memadmin.web.lists import ListPage
@@ -35,8 +35,30 @@ MOST_TO_DECIDE = 20
 @has_saved_views("retention:holds", VIEW, lambda query, _: HoldFilters(query))
 def hold_list(request: OperatorRequest) -> HttpResponse:
     """Requested releases, the holds, and the form of a new one, filled for the subject or session in the address."""
-    form = PlaceHoldForm(by=request.user, initial=chosen(request)) if request.user.has_perm(PLACE) else None
-    return list_page(request, form)
+    if not request.user.has_perm(PLACE):
+        return list_page(request, None)
+    initial = chosen(request)
+    form = PlaceHoldForm(by=request.user, initial=initial)
+    return list_page(request, form, preview=previewed(CoverForm(initial)) if initial else None)
+
+
+def previewed(form: CoverForm) -> dict[str, Any]:
+    """Context of the preview: the coverage of a hold on what the form names, or why there is none."""
+    if not form.is_valid():
+        return {"problems": [sentence for sentences in form.errors.values() for sentence in sentences]}
+    hold = services.hold_on(form.cleaned_data["target"])
+    return {"hold": hold, "coverage": preview_of(hold), "deletions": deletions_of(hold)}
+
+
+@operator_page(PLACE, methods="POST")
+def preview(request: OperatorRequest) -> HttpResponse:
+    """What a hold would cover, before it is placed. IDs of subjects are sent in no address."""
+    context = previewed(CoverForm(request.POST))
+    status = 422 if "problems" in context else 200
+    if request.htmx:
+        return render(request, "retention/_hold_preview.html", {"preview": context}, status=status)
+    form = PlaceHoldForm(by=request.user, initial=request.POST.dict())
+    return list_page(request, form, preview=context, status=status)
 
 
 def chosen(request: OperatorRequest) -> dict[str, str]:
@@ -50,7 +72,12 @@ def chosen(request: OperatorRequest) -> dict[str, str]:
 
 
 def list_page(
-    request: OperatorRequest, form: PlaceHoldForm | None, *, problem: str = "", status: int = 200
+    request: OperatorRequest,
+    form: PlaceHoldForm | None,
+    *,
+    preview: Mapping[str, Any] | None = None,
+    problem: str = "",
+    status: int = 200,
 ) -> HttpResponse:
     filters = HoldFilters(request.GET)
     page = HOLDS.page(request, filters.apply().with_names())
@@ -58,9 +85,10 @@ def list_page(
     to_decide = LegalHold.objects.to_decide().with_names()[:MOST_TO_DECIDE] if may_release else ()
     context = {
         "filters": filters,
-        "holds": page.rows,
+        "holds": with_session_counts(page.rows),
         "to_decide": [(hold, services.is_second_person(hold, request.user)) for hold in to_decide],
         "form": form,
+        "preview": preview,
         "problem": problem,
     }
     return HOLDS.render(request, context, page, status=400 if filters.problems else status)
@@ -102,7 +130,7 @@ def hold_page(
     may_place = request.user.has_perm(PLACE) and not shown.is_released
     context: dict[str, Any] = {
         "hold": shown,
-        "session_count": capped(shown.sessions().count_up_to(1_000)),
+        "coverage": None if shown.is_released else coverage_of(shown),
         "problem": problem,
         "may_release": request.user.has_perm(RELEASE),
         "is_second_person": services.is_second_person(shown, request.user),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -155,9 +156,13 @@ class LegalHold(models.Model):
 
     def sessions(self) -> SessionRecordQuerySet:
         """Sessions that it covers now. One query more for a subject."""
+        return self.sessions_of(self.subject.group_ids() if self.subject else ())
+
+    def sessions_of(self, group: Collection[uuid.UUID]) -> SessionRecordQuerySet:
+        """As `sessions`, with the ids of its subject and of all that were merged into that."""
         records = SessionRecord.objects.on_record()
-        if self.subject is not None:
-            return records.about(self.subject)
+        if self.subject_id is not None:
+            return records.filter(subject_id__in=group)
         if self.record_id is not None:
             return records.filter(session_id=self.session_id, pk=self.record_id)
         return records.labelled(self.label)

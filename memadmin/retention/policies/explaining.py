@@ -6,13 +6,12 @@ All of it is the answer of `resolution.resolve` in words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django.db import connection
-from django.db.models import BooleanField, ExpressionWrapper, Prefetch, QuerySet, Subquery
+from django.db.models import BooleanField, ExpressionWrapper, Prefetch, Q, QuerySet, Subquery
 from django.utils.timezone import now
 
 from memadmin.counting import count_up_to
@@ -211,6 +210,8 @@ class RetentionTotals:
     held: int = 0
     kept: int = 0
     """Number of those that no policy ever takes."""
+    due_by: set[str] = field(default_factory=set)
+    """Names of the policies that the next run carries out on some of them."""
 
     @property
     def is_capped(self) -> bool:
@@ -225,19 +226,31 @@ class RetentionTotals:
             self.dated += 1
             if resolution.due_at <= at:
                 self.due += 1
+                self.due_by.add(resolution.winner.rule.name if resolution.winner else "")
             elif self.next_at is None or resolution.due_at < self.next_at:
                 self.next_at = resolution.due_at
 
 
 def explain_subject(subject: Subject) -> list[RetentionTotals]:
     """Numbers of its sessions and its memories, without those of which it has none. Seven queries, however many."""
-    ids, rules, at = subject.group_ids(), rules_in_force(), now()
+    about = Q(subject__in=subject.group_ids())
+    return explain_rows(about, about)
+
+
+def explain_rows(sessions: Q, memories: Q) -> list[RetentionTotals]:
+    """Numbers of the sessions and the memories that meet these conditions, without a target that has none. Six queries,
+    however many.
+    """
+    rules, at = rules_in_force(), now()
     first_alias = Prefetch("subject__aliases", SubjectAlias.objects.filter(is_primary=True))
-    sessions, memories = target_named("sessions"), target_named("memories")
-    records = with_hold(sessions, ids).select_related("store").order_by("last_activity_at", "pk")
-    learned = with_hold(memories, ids).annotate(last_recalled_at=Subquery(LAST_RECALL)).defer("embedding", "words")
+    of_sessions, of_memories = target_named("sessions"), target_named("memories")
+    records = with_hold(of_sessions, sessions).select_related("store").order_by("last_activity_at", "pk")
+    learned = with_hold(of_memories, memories).annotate(last_recalled_at=Subquery(LAST_RECALL))
     found = []
-    for target, rows in ((sessions, records), (memories, learned.order_by("proposed_at", "pk"))):
+    for target, rows in (
+        (of_sessions, records),
+        (of_memories, learned.defer("embedding", "words").order_by("proposed_at", "pk")),
+    ):
         totals = RetentionTotals(target.unit, count_up_to(rows, MOST_COUNTED))
         for row in rows.select_related("subject").prefetch_related(first_alias)[:MOST_COUNTED]:
             # Which holds they are is on the panel of holds.
@@ -246,8 +259,8 @@ def explain_subject(subject: Subject) -> list[RetentionTotals]:
     return [totals for totals in found if totals.total]
 
 
-def with_hold(target: RetentionTarget, subjects: Sequence[UUID]) -> QuerySet[Any]:
-    """Rows of a target about these subjects, each with `is_held`."""
+def with_hold(target: RetentionTarget, condition: Q) -> QuerySet[Any]:
+    """Rows of a target that meet a condition, each with `is_held`."""
     is_held = ExpressionWrapper(target.held(), output_field=BooleanField())
-    found: QuerySet[Any] = target.rows().filter(subject__in=subjects).annotate(is_held=is_held)
+    found: QuerySet[Any] = target.rows().filter(condition).annotate(is_held=is_held)
     return found
