@@ -59,6 +59,9 @@ class Systemctl:
                 command = shlex.split(value)
         if "serve" in command:
             command += ["--port", self.web_port]
+        if "--metrics-port" in command:
+            # Any free one, because another test run may use the unit's own.
+            command[command.index("--metrics-port") + 1] = "0"
         with (self.root / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 command,

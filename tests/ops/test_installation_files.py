@@ -32,11 +32,11 @@ KNOWN = {variable.name for variables in SECTIONS.values() for variable in variab
 OF_POSTGRES_IMAGE = {"POSTGRES_DB", "POSTGRES_PASSWORD"}
 
 
-def check_command(words: Sequence[str]) -> None:
-    """Fails unless it is a command of memadmin or Django with options that it has."""
+def check_command(words: Sequence[str]) -> dict[str, Any]:
+    """Options of a command of memadmin or Django. Fails unless it exists and has them."""
     name, *options = words
     command = load_command_class(get_commands()[name], name)
-    command.create_parser("memadmin", name).parse_args(list(options))
+    return vars(command.create_parser("memadmin", name).parse_args(list(options)))
 
 
 def section(unit: Path, name: str) -> dict[str, list[str]]:
@@ -74,7 +74,7 @@ def test_a_unit_starts_a_command_that_exists_under_its_own_user(unit: Path) -> N
     service = section(unit, "Service")
     program, *words = shlex.split(service["ExecStart"][0])
     assert program == "/opt/memadmin/bin/memadmin"
-    check_command(words)
+    check_command([word.replace("%i", "1") for word in words])
     assert service["User"] == ["memadmin"]
     assert service["ProtectSystem"] == ["strict"]
     (variable,) = service["Environment"]
@@ -82,6 +82,16 @@ def test_a_unit_starts_a_command_that_exists_under_its_own_user(unit: Path) -> N
     assert name in KNOWN
     # The only folder that the process may write to.
     assert folder == f"/var/lib/{service['StateDirectory'][0]}"
+
+
+def test_workers_report_metrics_at_a_port_of_their_own_on_their_machine_alone() -> None:
+    """docs/monitoring/alerts.yml has alerts on them."""
+    command = section(ROOT / "docs/systemd/memadmin-worker@.service", "Service")["ExecStart"][0]
+    ports = [check_command(shlex.split(command.replace("%i", number))[1:])["metrics_port"] for number in "129"]
+    assert ports == [9101, 9102, 9109]
+    assert check_command(shlex.split(command.replace("%i", "1"))[1:])["metrics_host"] == "127.0.0.1"
+    worker = compose()["services"]["worker"]
+    assert worker["ports"] == [f"127.0.0.1:9101:{check_command(worker['command'])['metrics_port']}"]
 
 
 def test_systemd_waits_longer_than_the_web_server_for_its_requests() -> None:
@@ -142,10 +152,10 @@ def test_the_services_may_write_to_their_volumes_alone() -> None:
             assert service["cap_drop"] == ["ALL"]
 
 
-def test_only_this_machine_reaches_the_web_server_and_only_the_worker_has_the_signing_key() -> None:
+def test_only_this_machine_reaches_the_processes_and_only_the_worker_has_the_signing_key() -> None:
     services = compose()["services"]
     published = {name: service["ports"] for name, service in services.items() if "ports" in service}
-    assert published == {"web": ["127.0.0.1:8000:8000"]}
+    assert published == {"web": ["127.0.0.1:8000:8000"], "worker": ["127.0.0.1:9101:9101"]}
     assert [name for name, service in services.items() if "MEMADMIN_SIGNING_KEY" in service["environment"]] == [
         "worker"
     ]
