@@ -156,7 +156,7 @@ def test_pages_in_all_sizes_and_themes(
     look("/retention/new/")
     folder = pytestconfig.getoption("--look", None)
     page.goto(closed.policy.get_absolute_url())
-    page.get_by_role("button", name="Count again now").press("Enter")
+    page.get_by_role("button", name="Simulate").press("Enter")
     look_here(page, "retention-counted-again", folder)
     page.goto("/retention/new/")
     page.get_by_label("Name").fill("Everything")

@@ -431,7 +431,16 @@ class TestPolicyPage:
         old_session("old", 40)
         version = proposed(in_force("Chats", days=365), by=officer, days=30)
         old_session("older", 50)
-        shown = words(second.post(f"{version.policy.get_absolute_url()}versions/2/preview/"))
+        own = f"{version.policy.get_absolute_url()}versions/2/preview/"
+        page = second.get(version.policy.get_absolute_url())
+        assert f'action="{own}"' in text(page)
+        assert "Simulate What it would take tonight, by age, with holds" in words(page)
+        simulated = second.post(own)
+        shown = words(simulated)
+        # The histogram, and what draws it.
+        assert "Sessions by days since last activity" in shown
+        assert "chart" in text(simulated).partition("<body")[0]
+        assert "Approve change" in shown
         assert "Would have gone 1 session" in shown
         assert "Would go tonight 2 sessions" in shown
         assert AuditEvent.objects.filter(type="retention.previewed").count() == 1
