@@ -3,7 +3,7 @@
 Upper packages use the names of this module; `models` contains the tables, `log.types` the register of event types.
 """
 
-from memadmin.audit.log.actors import NOT_SIGNED_IN, Actor, acting, current_actor, name_for_triggers, person
+from memadmin.audit.log.actors import NOT_SIGNED_IN, Actor, acting, current_actor, person, settings_for_triggers
 from memadmin.audit.log.reasons import UNSAID, EditReason, Why
 from memadmin.audit.log.recording import (
     AuditUnavailable,
@@ -33,9 +33,9 @@ __all__ = [
     "current_actor",
     "declare",
     "govern",
-    "name_for_triggers",
     "person",
     "record",
     "record_alone",
     "recording",
+    "settings_for_triggers",
 ]

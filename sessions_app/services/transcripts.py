@@ -86,7 +86,7 @@ def import_transcripts(
             store.sessions_table,
             store.messages_table,
             timezone=store.writer_timezone,
-            acting_as=audit.name_for_triggers(),
+            acting_as=audit.settings_for_triggers(),
         )
         try:
             for conversation in parse_conversations(file):

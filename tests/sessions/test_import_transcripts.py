@@ -16,6 +16,10 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.utils.timezone import now
 
+from memadmin import audit
+from memadmin.audit.models import AuditEvent
+from memadmin.log_context import LogContext, within
+from sessions_app import registry
 from sessions_app.management.commands import import_transcripts as import_command
 from sessions_app.models import AgentMessage, AgentSession, SessionRecord, Subject, SubjectKind
 from sessions_app.services import subjects, transcripts
@@ -342,6 +346,15 @@ def test_a_file_that_is_none(tmp_path: Path, name: str, store: str, sentence: st
 def test_a_store_that_is_none() -> None:
     with pytest.raises(CommandError, match="There is no store nowhere"):
         run(SAMPLE, store="nowhere")
+
+
+def test_rows_of_an_import_in_a_job_have_its_id_in_the_log() -> None:
+    attach_main_store()
+    job, context = audit.Actor("job", "import"), LogContext(job="import", job_id=77)
+    with SAMPLE.open("rb") as source, audit.acting(job), within(context):
+        import_transcripts(source, registry.known_store("main"))
+    events = AuditEvent.objects.filter(object_ref__in=SessionRecord.objects.values("pk"))
+    assert {(event.actor_kind, event.job_id) for event in events} == {("job", 77)}
 
 
 def test_a_schema_and_tables_of_another_name() -> None:

@@ -130,17 +130,20 @@ def set_session_actor(connection: BaseDatabaseWrapper, actor: Actor, *, local: b
         cursor.execute(NAME_ACTOR, {**columns, "request_id": request_id, "job_id": job_id, "local": local})
 
 
-def name_for_triggers(*, using: str = DEFAULT_DB_ALIAS) -> str:
-    """The value of the setting `memadmin.actor` for a connection that is not Django's; empty without an actor.
+def settings_for_triggers(*, using: str = DEFAULT_DB_ALIAS) -> dict[str, str]:
+    """The settings of a connection that is not Django's, which name the actor, and the request or job, in events of
+    triggers; none without an actor.
 
-    It is valid for a day.
+    They are valid for a day.
     """
     actor = current_actor()
     if actor is None:
-        return ""
+        return {}
     with connections[using].cursor() as cursor:
         cursor.execute("SELECT memadmin_name_actor(%s, %s, %s, %s)", actor.proven)
-        return str(cursor.fetchone()[0])
+        settings = {"memadmin.actor": str(cursor.fetchone()[0])}
+    ids = zip(("memadmin.request_id", "memadmin.job_id"), log_context.ids_for_events(), strict=True)
+    return settings | {name: str(number) for name, number in ids if number is not None}
 
 
 _with_log: set[tuple[str, str]] = set()

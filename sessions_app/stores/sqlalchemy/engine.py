@@ -6,6 +6,7 @@ through Django's connection, in one transaction with its registry.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,13 +56,13 @@ def open_agent_tables(
     *,
     timezone: str = settings.AGENT_TIMEZONE,
     role: str = "",
-    acting_as: str = "",
+    acting_as: Mapping[str, str] | None = None,
 ) -> AgentTables:
     """The main store's tables; use it as `async with aclosing(open_agent_tables()) as tables`.
 
     Names are `table` or `schema.table`, both in one schema. `timezone` is the zone in which the agents write: the
     SDK stores CURRENT_TIMESTAMP without one. `role` is whom to connect as, where the server does not ask for a
-    password; `acting_as` is the result of `audit.name_for_triggers`, which names the writer in the log.
+    password; `acting_as` is the result of `audit.settings_for_triggers`, which names the writer in the log.
     """
     schema, sessions = schema_and_table(sessions_table)
     messages_schema, messages = schema_and_table(messages_table)
@@ -72,7 +73,7 @@ def open_agent_tables(
         connect_args={
             **asyncpg_arguments(),
             **({"user": role} if role else {}),
-            "server_settings": {"timezone": timezone, **({"memadmin.actor": acting_as} if acting_as else {})},
+            "server_settings": {"timezone": timezone, **(acting_as or {})},
         },
         # The SDK has no argument for a schema; a table named "schema.table" would be one with a dot in its name.
         execution_options={"schema_translate_map": {None: schema}} if schema else {},
