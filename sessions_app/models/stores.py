@@ -134,6 +134,7 @@ class SessionIdPattern(models.Model):
     objects = querysets.SessionIdPatternQuerySet.as_manager()
 
     class Meta:
+        verbose_name = "session ID pattern"
         ordering: ClassVar = ["store", "position", "pk"]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["store", "name"], name="pattern_name_in_store"),

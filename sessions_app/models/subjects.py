@@ -88,7 +88,7 @@ class Subject(models.Model):
         ]
         permissions: ClassVar = [
             ("merge_subject", "Can merge subjects and undo merges"),
-            ("reopen_subject", "Can allow a new start under an erased id"),
+            ("reopen_subject", "Can allow a new start under an erased ID"),
         ]
 
     def __str__(self) -> str:

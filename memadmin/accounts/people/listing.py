@@ -153,9 +153,8 @@ VERBS = ("view", "add", "change", "delete")
 
 def in_words(thing: str, verbs: Sequence[str]) -> str:
     """A permission in words, or several of one model: "View, add and change subject"."""
-    *others, last = sorted(verbs, key=VERBS.index) or [""]
-    return (
-        " ".join(filter(None, [", ".join(others), "and" if others else "", last, thing])).capitalize()
-        if last
-        else thing
-    )
+    if not verbs:
+        return thing
+    *others, last = sorted(verbs, key=VERBS.index)
+    words = " ".join(filter(None, [", ".join(others), "and" if others else "", last, thing]))
+    return words[:1].upper() + words[1:]  # `capitalize` would make "ID" small
