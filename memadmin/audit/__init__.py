@@ -7,11 +7,13 @@ from memadmin.audit.log.actors import NOT_SIGNED_IN, Actor, acting, current_acto
 from memadmin.audit.log.reasons import UNSAID, EditReason, Why
 from memadmin.audit.log.recording import (
     AuditUnavailable,
+    Columns,
     NotInTransaction,
     Recording,
     before_showing,
     record,
     record_alone,
+    record_each,
     recording,
 )
 from memadmin.audit.log.row_triggers import govern
@@ -22,6 +24,7 @@ __all__ = [
     "UNSAID",
     "Actor",
     "AuditUnavailable",
+    "Columns",
     "EditReason",
     "EventType",
     "NotInTransaction",
@@ -36,6 +39,7 @@ __all__ = [
     "person",
     "record",
     "record_alone",
+    "record_each",
     "recording",
     "settings_for_triggers",
 ]

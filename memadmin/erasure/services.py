@@ -355,8 +355,8 @@ def check_extension(about: SubjectRequest | RequestBatch, until: date) -> None:
 
 def extend_locked(requests: Collection[SubjectRequest], *, until: date, note: str, by: User) -> None:
     """Extends the time of these cases, which are locked and may be extended. In the caller's transaction."""
-    for request in requests:
-        audit.record(audit_events.REQUEST_EXTENDED, by=by, target=request, subject=request.subject_id)
+    events = [audit.Columns(target=request, subject=request.subject_id) for request in requests]
+    audit.record_each(audit_events.REQUEST_EXTENDED, events, by=by)
     RequestNote.objects.bulk_create(
         RequestNote(request=request, code=Code.EXTENDED, by=by, text=note) for request in requests
     )

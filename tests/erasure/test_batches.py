@@ -280,6 +280,27 @@ def test_its_time_is_extended_once_with_that_of_its_cases(officer: User, second:
             extend_request(case, until=latest, note="again", by=officer)
 
 
+def test_an_extension_sends_as_many_statements_for_many_cases(officer: User, second: User) -> None:
+    """A batch has up to 5,000 cases, which are locked meanwhile."""
+    counts = []
+    for size in (2, 20):
+        keys = [f"person-{size}-{number}" for number in range(size)]
+        make_subjects(keys)
+        batch = approved_batch(csv_of(*keys), by=officer, second=second)
+        RequestBatch.objects.filter(pk=batch.pk).update(state=State.RUNNING, started_at=now())
+        for line in batch.lines.select_related("subject"):
+            open_case(batch, line)
+        with CaptureQueriesContext(connection) as queries:
+            services.extend(batch, until=latest_due_date(batch), note="many stores", by=second)
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+    extended = AuditEvent.objects.filter(type="request.extended")
+    assert set(extended.values_list("object_ref", flat=True)) == set(
+        SubjectRequest.objects.filter(channel="file").values_list("id", flat=True)
+    )
+    assert {event.subject_ref for event in extended} == set(SubjectRequest.objects.values_list("subject", flat=True))
+
+
 def test_a_case_that_opens_while_its_batch_is_extended_is_extended(
     officer: User, second: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
