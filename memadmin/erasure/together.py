@@ -42,11 +42,14 @@ def work_off(lease: Lease, children: QuerySet[Run], watch: Callable[[], object])
 
 
 def wait_for_cases(children: QuerySet[Run], sentence: str, problem: Wait | None) -> Wait:
-    """The Wait to raise while cases are open. It ends when the next case is due or, after a `problem`, when the search
-    may be tried again.
+    """The Wait to raise while cases are open. It ends when the next case is due, soon while another worker has one, or,
+    after a `problem`, when the search may be tried again.
     """
     next_at = children.filter(state=Run.State.WAITING).aggregate(at=Min("retry_at"))["at"]
     rest = min(next_at - now() if next_at else LONGEST_WAIT, problem.retry_after if problem else LONGEST_WAIT)
+    if children.filter(state=Run.State.RUNNING, lease_until__gt=Now()).exists():
+        # Afterwards it may wait for the scan of this run.
+        rest = min(rest, RETRY_BUSY)
     return Wait(sentence, retry_after=min(max(rest, SHORTEST_WAIT), LONGEST_WAIT))
 
 

@@ -100,7 +100,8 @@ class RunView:
             return f"Paused{by}{f': “{run.reason}”' if run.reason else '.'}"
         if run.reason:
             return run.reason
-        last = run.chunk_at or run.requested_at
+        # A run may begin, or continue, at a set time: an erasure after its time to cancel.
+        last = max(run.chunk_at or run.requested_at, run.retry_at or run.requested_at)
         if run.state in (State.WAITING, State.RUNNING) and run.lease_until is None and now() - last > SLOW_START:
             return "No worker has started this run yet. Check that a worker is running."
         if run.lease_until and run.lease_until < now():

@@ -29,6 +29,8 @@ from memadmin.erasure.services import (
     extend_request,
     latest_due_date,
 )
+from memadmin.erasure.steps.away import RETRY_BUSY
+from memadmin.erasure.together import LONGEST_WAIT, wait_for_cases
 from memadmin.runs import engine
 from memadmin.runs import services as runs
 from memadmin.runs.models import Run
@@ -316,6 +318,19 @@ def test_a_case_that_opens_while_its_batch_is_extended_is_extended(
     monkeypatch.setattr(work, "start", start_and_extend)
     work_off_batch(batch)
     assert SubjectRequest.objects.get().due_on == latest
+
+
+def test_it_looks_again_soon_while_another_worker_has_a_case(officer: User, second: User) -> None:
+    """The other worker leaves the scan of the case to the batch, which would come ten minutes later."""
+    make_subjects(["ada"])
+    batch = approved_batch(csv_of("ada"), by=officer, second=second)
+    RequestBatch.objects.filter(pk=batch.pk).update(state=State.RUNNING, started_at=now())
+    open_case(batch, batch.lines.select_related("subject").get())
+    children = Run.objects.filter(subject_request__batch_lines__batch=batch)
+    children.update(state=Run.State.RUNNING, lease_until=now() + timedelta(minutes=1))
+    assert wait_for_cases(children, "One case is open.", None).retry_after == RETRY_BUSY
+    children.update(state=Run.State.WAITING, lease_until=None, retry_at=None)
+    assert wait_for_cases(children, "One case is open.", None).retry_after == LONGEST_WAIT
 
 
 def test_each_line_becomes_a_case_with_its_receipt(officer: User, second: User) -> None:

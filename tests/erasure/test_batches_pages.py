@@ -163,6 +163,15 @@ def test_broken_lines_have_a_page_and_a_file_without_keys(first: Client, officer
     assert first.get(f"{batch.get_absolute_url()}broken/?cursor=odd").status_code == 400
 
 
+def test_a_file_with_lines_on_hold_alone_has_no_broken_ones(first: Client, officer: User) -> None:
+    held, _ = make_subjects(["held_1", "ann"])
+    make_hold(held, by=officer)
+    page = text(first.get(uploaded(csv_of("held_1", "ann"), by=officer).get_absolute_url()))
+    assert "Lines on hold, CSV" in page
+    assert "Show lines on hold" in page
+    assert "Broken lines" not in page
+
+
 def test_a_correction_that_does_not_help_says_why(first: Client, officer: User) -> None:
     make_subjects(["ann"])
     batch = uploaded(csv_of("ann", "nobody"), by=officer)

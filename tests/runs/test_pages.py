@@ -99,6 +99,9 @@ def test_it_says_why_it_stands_still(run: Run, at: At, compliance: Client) -> No
     [
         ({"state": State.PAUSED, "reason": "after <office> hours"}, {}, "“after <office> hours”"),
         ({}, {"requested_at": -5}, "No worker has started this run yet. Check that a worker is running."),
+        ({}, {"requested_at": -5, "retry_at": -5}, "No worker has started this run yet."),
+        # An approved erasure in its time to cancel.
+        ({}, {"requested_at": -5, "retry_at": 5}, ""),
         ({"state": State.RUNNING}, {"lease_until": -5}, "The worker is not responding; another worker takes over."),
         ({"state": State.RUNNING}, {"lease_until": 5}, ""),
     ],
