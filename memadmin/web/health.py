@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
+from psycopg.errors import InsufficientPrivilege
 
 from memadmin.web import job_queue
 from memadmin.web.request_ids import PROBE_PATHS
@@ -64,23 +65,25 @@ def reasons_for_alarm() -> list[str]:
     return ["Background jobs are stuck, overdue or failed. Run `memadmin check_deploy`."] if has_problems else []
 
 
-_checks: list[Callable[[], Sequence[str]]] = []
+_checks: list[tuple[str, Callable[[], Sequence[str]]]] = []
 
 
-def also_check(check: Callable[[], Sequence[str]]) -> None:
-    """Adds a check of an upper app, run when the database responds and is migrated: it returns reasons as sentences."""
-    if check not in _checks:
-        _checks.append(check)
+def also_check(check: Callable[[], Sequence[str]], *, process: str = "") -> None:
+    """Adds a check of an upper app, run when the database responds and is migrated: it returns reasons as sentences.
+
+    With `process`, "web" or "worker", it is about such a process alone.
+    """
+    _checks.append((process, check))
 
 
-def reasons_not_to_serve() -> list[str]:
+def reasons_not_to_serve(process: str = "web") -> list[str]:
     """Reasons as sentences; empty when the database responds, has every migration of this version, and upper apps
-    agree. Three queries.
+    agree. Five queries.
     """
     try:
         if missing := missing_migrations():
             return [missing]
-        return [reason for check in _checks for reason in check()]
+        return [reason for only, check in _checks if only in ("", process) for reason in check()]
     except Error:
         return ["The database is not responding."]
 
@@ -100,9 +103,12 @@ def unusable_because(problem: BaseException | None) -> str:
     """Why the database cannot be used, as one sentence, if `problem` or its cause comes from that; otherwise empty."""
     while problem and not isinstance(problem, Error | psycopg.Error):
         problem = problem.__cause__
+    first_line = str(problem).strip().partition("\n")[0]
     if isinstance(problem, OperationalError | InterfaceError | psycopg.OperationalError | psycopg.InterfaceError):
         # PostgreSQL adds hints on lines of their own.
-        return str(problem).strip().partition("\n")[0]
+        return first_line
+    if any(isinstance(each, InsufficientPrivilege) for each in (problem, problem and problem.__cause__)):
+        return f"{first_line}, as the role in DATABASE_URL. Which role runs which command is in docs/database-roles.md."
     try:
         return missing_migrations() if problem else ""
     except Error:

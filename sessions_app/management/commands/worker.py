@@ -64,7 +64,7 @@ class Command(BaseCommand):
         if settings.WORKER_DATABASE:
             connections.settings["default"].update(with_our_options(settings.WORKER_DATABASE))
         connections["default"].ensure_connection()
-        for reason in reasons_not_to_serve():
+        for reason in reasons_not_to_serve("worker"):
             raise CommandError(reason)
         if is_pooled(connections["default"]):
             logger.warning(
