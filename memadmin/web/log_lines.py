@@ -18,7 +18,8 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from memadmin import log_context, tracing
-from memadmin.web.request_ids import FAULTS, page_of
+from memadmin.log_context import LogContext
+from memadmin.web.request_ids import FAULTS, PROBE_PATHS, page_of
 
 WITH_VALUES = ("22", "P0")
 """Prefixes of SQLSTATEs whose message repeats values: wrong data, and errors that functions raise."""
@@ -35,7 +36,7 @@ class TextLines(logging.Formatter):
         brief = copy.copy(record)
         brief.msg, brief.args = message_of(record), ()
         brief.exc_info = brief.exc_text = brief.stack_info = None
-        context = log_context.current()
+        context = context_of(record)
         brief.context = (context and (context.request_id or context.job)) or "-"
         line = super().format(brief)
         error = fault_of(record)
@@ -52,7 +53,7 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": message_of(record),
         }
-        context = log_context.current()
+        context = context_of(record)
         if context:
             line |= {
                 "request_id": context.request_id,
@@ -73,10 +74,16 @@ class JsonLines(logging.Formatter):
         )
 
 
+def context_of(record: logging.LogRecord) -> LogContext | None:
+    """What a line belongs to. Django logs most refusals once the request's own block has ended."""
+    request_id = getattr(getattr(record, "request", None), "request_id", "")
+    return log_context.current() or (LogContext(request_id) if request_id else None)
+
+
 def message_of(record: logging.LogRecord) -> str:
     """The message in one line."""
     request = getattr(record, "request", None)
-    is_page = not isinstance(request, HttpRequest) or request.resolver_match is not None
+    is_page = not isinstance(request, HttpRequest) or request.resolver_match or request.path_info in PROBE_PATHS
     arguments = record.args
     if not is_page and isinstance(arguments, tuple) and arguments:
         # Django's own lines about a response; their last argument is the path.

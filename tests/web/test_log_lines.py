@@ -159,6 +159,18 @@ def test_an_address_that_is_no_page_is_not_repeated(as_json: Callable[[], list[d
 
 
 @pytest.mark.django_db
+def test_lines_that_django_writes_about_an_answer_name_its_request(
+    as_json: Callable[[], list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = Client().get("/no-such-page")
+    monkeypatch.setattr("memadmin.web.health.reasons_not_to_serve", lambda: ["The database is not responding."])
+    away = Client().get("/readyz")
+    found, probed = as_json()
+    assert [found["request_id"], probed["request_id"]] == [missing["X-Request-ID"], away["X-Request-ID"]]
+    assert (probed["message"], probed["page"], probed["status"]) == ("Service Unavailable: /readyz", "readyz", 503)
+
+
+@pytest.mark.django_db
 def test_each_request_has_an_id_of_its_own_which_the_client_cannot_choose() -> None:
     answers = [Client().get("/healthz", headers={"x-request-id": "quokka"}) for _ in range(2)]
     ids = {answer["X-Request-ID"] for answer in answers}
