@@ -220,7 +220,8 @@ def test_a_row_of_a_backup_is_put_back() -> None:
 
 
 def test_who_connects_as_another_role_is_found_no_more(ours: Roles, settings: Settings, monkeypatch: Any) -> None:
-    for role in ("postgres", ours["migrator"]):
+    run_sql(f'CREATE ROLE "{ours["web"]}_owner" CREATEROLE IN ROLE "{ours["migrator"]}"')
+    for role in ("postgres", ours["migrator"], f"{ours['web']}_owner"):
         with connected_as(role):
             # The test's own connection is another one of memadmin, as the administrator.
             [hint] = [finding.hint for finding in rights.own_roles() if finding.hint.startswith("memadmin connects")]
@@ -436,6 +437,7 @@ TRIED: dict[tuple[str, str], tuple[Trial, ...]] = {
     ("rights._of_role", "has no such role"): (test_who_connects_as_another_role_is_found_no_more,),
     ("rights._of_role", "an administrator"): (test_who_connects_as_another_role_is_found_no_more,),
     ("rights._of_role", "… …, the owner of the audit log"): (test_who_connects_as_another_role_is_found_no_more,),
+    ("rights._of_role", "who sets up roles"): (test_who_connects_as_another_role_is_found_no_more,),
     ("rights._of_role", "which can become"): (of_roles,),
     ("rights._of_role", "can create roles"): (of_roles,),
     ("rights.grants", "erased session writable"): (of_roles,),

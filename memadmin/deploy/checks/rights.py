@@ -60,6 +60,10 @@ def _of_role(name: str, is_connected: str, advice: str, *, as_owner: Level = "er
     elif role == owner:
         hint = f"{is_connected} {role}, the owner of the audit log, who can rewrite it."
         yield CheckFinding(as_owner, "roles", f"{hint} {APPLY} Then {advice}.")
+    elif may_become_owner and may_make_roles:
+        # It sets up the roles, and needs to become the owner for that.
+        hint = f"{is_connected} {role}, who sets up roles, can become {owner} and can rewrite the audit log."
+        yield CheckFinding(as_owner, "roles", f"{hint} {APPLY} Then {advice}.")
     elif may_become_owner:
         hint = f"{is_connected} {role}, which can become {owner}, the owner of the audit log, and can rewrite it."
         yield CheckFinding(as_owner, "roles", f"{hint} {_revoke_membership(role, owner)}")
