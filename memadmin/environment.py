@@ -367,7 +367,17 @@ def anchor_path(name: str, default: Path | None) -> Path | None:
         return None
     if value and not Path(value).is_absolute():
         raise ImproperlyConfigured(f"{name} must be an absolute path, or none; it is {value!r}.")
+    if value and Path(value).is_dir():
+        raise ImproperlyConfigured(f"{name} must be the path of a file; {value} is a folder.")
     return Path(value) if value else default
+
+
+def data_folder(name: str, default: Path) -> Path:
+    """A folder that exists or can be made."""
+    path = Path(text(name) or default).expanduser()
+    if path.exists() and not path.is_dir():
+        raise ImproperlyConfigured(f"{name} must be the path of a folder; {path} is a file.")
+    return path
 
 
 def key_folder(name: str, kept: Path | None) -> Path | None:

@@ -17,10 +17,9 @@ IS_CHECKOUT = (CHECKOUT_DIR / "manage.py").exists()
 # In the wheel the templates and static files travel inside the package.
 ASSETS_DIR = CHECKOUT_DIR if IS_CHECKOUT else PACKAGE_DIR / "assets"
 
-DATA_DIR = Path(
-    environment.text("MEMADMIN_DATA_DIR")
-    or (CHECKOUT_DIR / ".memadmin" if IS_CHECKOUT else platformdirs.user_data_path("memadmin"))
-).expanduser()
+DATA_DIR = environment.data_folder(
+    "MEMADMIN_DATA_DIR", CHECKOUT_DIR / ".memadmin" if IS_CHECKOUT else platformdirs.user_data_path("memadmin")
+)
 
 DEBUG = environment.yes_or_no("MEMADMIN_DEBUG")
 SECRET_KEY = environment.secret_key("MEMADMIN_SECRET_KEY", kept=DATA_DIR / "secret-key")

@@ -74,3 +74,16 @@ def grants_are_told_of(**options: Any) -> list[CheckMessage]:
             id="memadmin.W002",
         )
     ]
+
+
+@register(Tags.security, deploy=True)
+def hosts_are_named(**options: Any) -> list[CheckMessage]:
+    if "*" not in settings.ALLOWED_HOSTS:
+        return []
+    return [
+        Warning(
+            "MEMADMIN_ALLOWED_HOSTS has *, so that whoever sends a request chooses the name to which it is redirected.",
+            hint="List the names under which people and Prometheus call the console; health checks need none.",
+            id="memadmin.W005",
+        )
+    ]

@@ -42,3 +42,10 @@ def test_grants_are_to_be_told_of(settings: Settings) -> None:
     assert "memadmin.W002" in ids()
     settings.MAIL_SERVER = {"EMAIL_HOST": "mail.example.org"}
     assert "memadmin.W002" not in ids()
+
+
+def test_hosts_are_to_be_named(settings: Settings) -> None:
+    settings.ALLOWED_HOSTS = ["memadmin.example.org"]
+    assert "memadmin.W005" not in ids()
+    settings.ALLOWED_HOSTS = ["memadmin.example.org", "*"]
+    assert "memadmin.W005" in ids()

@@ -62,6 +62,8 @@ STARTS = {
         ({"MEMADMIN_MAIL_FROM": "the console"}, "MEMADMIN_MAIL_FROM must be an e-mail address such as memadmin@"),
         ({"MEMADMIN_HSTS_PRELOAD": "yes"}, "MEMADMIN_HSTS_PRELOAD is on, so MEMADMIN_HSTS_SUBDOMAINS must be on, too."),
         ({"MEMADMIN_HSTS_SUBDOMAINS": "yes"}, "MEMADMIN_HSTS_SUBDOMAINS is on, so MEMADMIN_HTTPS must be on, too."),
+        ({"MEMADMIN_DATA_DIR": "/dev/null"}, "MEMADMIN_DATA_DIR must be the path of a folder; /dev/null is a file."),
+        ({"MEMADMIN_ANCHOR_PATH": "/dev"}, "MEMADMIN_ANCHOR_PATH must be the path of a file; /dev is a folder."),
         ({"MEMADMIN_DATA_DIR": "/dev/null/x"}, "MEMADMIN_SECRET_KEY is not set and /dev/null/x/secret-key cannot be"),
     ],
 )
