@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from memadmin.deploy.counts.requests import POOL, REQUESTS, SECONDS
 from memadmin.deploy.metrics.views import metrics_text
 from memadmin.process_metrics import RUN_CHUNK_SECONDS, RUN_FAULTS, RUN_ROWS, counting_job, counting_store_call
+from memadmin.web.navigation import SECTIONS
 
 DOCS: Path = settings.CHECKOUT_DIR / "docs"
 ALERTS: list[dict[str, Any]] = [
@@ -95,6 +96,14 @@ def test_every_alert_says_what_to_do() -> None:
     assert re.findall(r"^### (Memadmin\w+)$", DOCUMENT, re.MULTILINE) == names
     for text in re.split(r"^### Memadmin\w+$", DOCUMENT, flags=re.MULTILINE)[1:]:
         assert text.strip()
+
+
+def test_pages_that_alerts_name_are_in_the_navigation() -> None:
+    titles = {place.title for places in SECTIONS.values() for place in places}
+    remedies = " ".join([DOCUMENT, *(rule["annotations"]["action"] for rule in ALERTS)])
+    named = set(re.findall(r"\bpage ([A-Z]\w+)", remedies))
+    assert len(named) > 3
+    assert named <= titles
 
 
 def test_the_dashboard_can_be_imported() -> None:
