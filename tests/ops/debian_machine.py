@@ -30,7 +30,7 @@ HOST = "memadmin.example.org"
 
 FOLDERS = (
     *("etc/nginx/sites-available", "etc/nginx/sites-enabled", "etc/systemd/system", "etc/prometheus"),
-    *("etc/ssl/private", "etc/ssl/certs", "opt", "var/lib/memadmin", "var/backups", "programs"),
+    *("etc/ssl/private", "etc/ssl/certs", "opt", "var/lib/memadmin", "var/backups", "usr/local/sbin", "programs"),
 )
 """What a Debian machine has, or systemd makes by `StateDirectory`."""
 

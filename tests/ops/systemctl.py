@@ -15,7 +15,9 @@ from pathlib import Path
 
 import psutil
 
-OWN_FOLDERS = re.compile(r"(?<![\w./])/(etc|opt|var/lib|var/backups)/(?=memadmin|nginx|ssl|systemd|prometheus)")
+OWN_FOLDERS = re.compile(
+    r"(?<![\w./])/(etc|opt|var/lib|var/backups|usr/local/sbin)/(?=memadmin|nginx|ssl|systemd|prometheus)"
+)
 """The beginnings of the paths that docs/production.md may write to."""
 
 STOPS_WITHIN_SECONDS = 60
@@ -45,18 +47,27 @@ class Systemctl:
         subprocess.run(["nginx", *(["-s", "reload"] if is_running else [])], check=True)
 
     def start(self, name: str) -> None:
-        """Starts what the unit names, with its settings alone, besides what the test needs to find its database."""
-        unit, at, _ = name.partition("@")
+        """Starts what the unit names, with its settings alone, besides what the test needs to find its database.
+
+        Waits for the end of what has one. A timer has to be there, and starts nothing.
+        """
+        if name.endswith(".timer"):
+            assert (self.root / f"etc/systemd/system/{name}").exists()
+            return
+        unit, at, instance = name.partition("@")
         lines = self.here((self.root / f"etc/systemd/system/{unit}{at}.service").read_text()).splitlines()
         environment = {name: os.environ[name] for name in ("PGPORT", "PATH")}
         command: list[str] = []
+        ends = False
         for key, _, value in (line.partition("=") for line in lines):
             if key == "Environment":
                 environment |= self.settings(value)
             elif key == "EnvironmentFile":
                 environment |= self.settings(*Path(value).read_text().splitlines())
             elif key == "ExecStart":
-                command = shlex.split(value)
+                command = shlex.split(value.replace("%i", instance))
+            elif (key, value) == ("Type", "oneshot"):
+                ends = True
         if "serve" in command:
             command += ["--port", self.web_port]
         if "--metrics-port" in command:
@@ -72,6 +83,10 @@ class Systemctl:
                 stdout=log,
                 stderr=log,
             )
+        if ends:
+            if process.wait():
+                sys.exit(f"{name} failed")
+            return
         (self.root / f"{name}.pid").write_text(str(process.pid))
 
     def settings(self, *lines: str) -> dict[str, str]:

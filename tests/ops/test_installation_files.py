@@ -27,7 +27,7 @@ from memadmin.variables import SECTIONS
 from memadmin.web.serving import STOP_WITHIN
 
 ROOT = Path(settings.CHECKOUT_DIR)
-UNITS = sorted((ROOT / "docs/systemd").glob("*.service"))
+UNITS = sorted((ROOT / "docs/systemd").glob("memadmin-w*.service"))
 KNOWN = {variable.name for variables in SECTIONS.values() for variable in variables}
 OF_POSTGRES_IMAGE = {"POSTGRES_DB", "POSTGRES_PASSWORD"}
 
