@@ -307,6 +307,20 @@ def test_the_folder_of_keys_is_there_and_closed(settings: Settings, tmp_path: Pa
     assert hint not in [finding.hint for finding in operation.subject_keys()]
 
 
+def test_statements_stay_out_of_the_servers_log(db: None) -> None:
+    assert codes(operation.statements_in_logs) == [], "as the embedded server is set up"
+    loud = {"log_min_error_statement": "error", "log_statement": "all", "log_min_duration_statement": "1000"}
+    for name, value in loud.items():
+        run_sql(f"SET LOCAL {name} = '{value}'")
+    [finding] = operation.statements_in_logs()
+    statements = re.findall(r"ALTER DATABASE \S+ SET (\w+) = ('\S+');", finding.hint)
+    assert {name for name, _ in statements} == loud.keys()
+    # What new connections begin with, for this one.
+    for name, value in statements:
+        run_sql(f"SET LOCAL {name} = {value}")
+    assert codes(operation.statements_in_logs) == []
+
+
 def test_a_role_may_see_replicas(ours: Roles) -> None:
     given = connection.get_connection_params()
     reach = {name: given[name] for name in ("host", "port", "dbname")}
@@ -420,6 +434,7 @@ TRIED: dict[tuple[str, str], tuple[Trial, ...]] = {
         test_without_vectors.test_migrate_makes_vectors_of_the_column_when_it_can,
     ),
     ("operation.subject_keys", "…"): (test_the_folder_of_keys_is_there_and_closed,),
+    ("operation.statements_in_logs", "to its own log"): (test_statements_stay_out_of_the_servers_log,),
     ("operation.backups", "could not archive"): (test_backup.test_the_runbook_with_a_base_backup,),
     ("operation.backups", "has no archive"): (test_backup.test_the_runbook_with_a_base_backup,),
     ("operation.sign_in", "MEMADMIN_SECOND_FACTOR"): (test_settings_are_as_the_hints_say,),

@@ -43,6 +43,7 @@ OF_DATABASE: tuple[Check, ...] = (
     operation.stores,
     operation.vectors,
     operation.backups,
+    operation.statements_in_logs,
     replica.primary,
     replica.replica,
     operation.data_map,

@@ -181,6 +181,30 @@ def backups() -> Iterator[CheckFinding]:
         )
 
 
+# The statements that Django and psycopg send contain the values.
+LOGGED = """
+SELECT string_agg(format('ALTER DATABASE %I SET %s = %L;', current_database(), name, quiet), ' ' ORDER BY name)
+FROM pg_settings JOIN (VALUES
+    ('log_min_error_statement', 'panic'), ('log_statement', 'none'),
+    ('log_min_duration_statement', '-1'), ('log_min_duration_sample', '-1')
+) AS wanted(name, quiet) USING (name)
+WHERE setting <> quiet AND NOT (name = 'log_statement' AND setting = 'ddl')
+  AND NOT (name = 'log_min_error_statement' AND setting IN ('fatal', 'log'))
+"""
+
+
+def statements_in_logs() -> Iterator[CheckFinding]:
+    """PostgreSQL's own log, which no erasure reaches."""
+    ((statements,),) = fetch(LOGGED)
+    if statements:
+        yield CheckFinding(
+            "warning",
+            "statements-in-logs",
+            "PostgreSQL writes failed, slow or all statements to its own log, with the texts and IDs in them, and no"
+            f" erasure reaches it. As an administrator of the database, run {statements}",
+        )
+
+
 def sign_in() -> Iterator[CheckFinding]:
     if not settings.SECOND_FACTOR_REQUIRED:
         hint = "Sign-in needs a password only: MEMADMIN_SECOND_FACTOR is optional. Remove that setting."
