@@ -31,10 +31,10 @@ class Systemctl:
         names = [word for word in words if not word.startswith("-")]
         if command == "reload":
             self.reload_nginx(names)
-        elif command in ("enable", "start", "stop", "restart"):
-            for name in names if command in ("stop", "restart") else ():
+        elif command in ("enable", "start", "stop", "restart", "disable"):
+            for name in names if command in ("stop", "restart", "disable") else ():
                 self.stop(name)
-            for name in names if command != "stop" else ():
+            for name in names if command not in ("stop", "disable") else ():
                 self.start(name)
         elif command != "daemon-reload":
             sys.exit(f"systemctl: {command} has no stand-in")
@@ -98,6 +98,8 @@ class Systemctl:
 
     def stop(self, name: str) -> None:
         """By SIGTERM, and waits for its end."""
+        if name.endswith(".timer"):
+            return
         path = self.root / f"{name}.pid"
         process = psutil.Process(int(path.read_text()))
         process.terminate()

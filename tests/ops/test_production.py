@@ -198,4 +198,11 @@ def test_from_nothing_to_a_console_a_restore_and_an_upgrade(
         carry_out("Upgrade", next_release(release, tmp_path / "next"))
     assert agent.remembers() == ["Before the backup.", *said]
     assert "Before the backup." in machine.browse(reverse("sessions:list")), "The administrator is still signed in."
+
+    carry_out("Removal")
+    assert (machine.root / "var/lib/memadmin/audit-log.jsonl").stat().st_size > 0
+    agent.says("After the removal.")
+    assert agent.remembers()[-1] == "After the removal."
+    tables = machine.run("""psql --tuples-only "$DATABASE_URL" --command "\\dt" """, release)
+    assert re.findall(r"\| (\w+) +\| table", tables) == ["agent_messages", "agent_sessions"]
     assert not steps, "Every step was carried out."
