@@ -2,7 +2,14 @@
 
 import logging
 import os
+import signal
 import sys
+
+# A process of granian takes signals once it serves. Until then it has the handlers of the main process, would go on
+# when it is told to stop, and be waited for.
+if getattr(signal.getsignal(signal.SIGTERM), "__module__", "").startswith("granian."):
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured

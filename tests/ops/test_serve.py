@@ -32,7 +32,7 @@ def port() -> int:
 
 
 @pytest.fixture
-def server(port: int, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+def starting_server(port: int, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Two workers, without a database: /healthz needs none."""
     server = subprocess.Popen(
         [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", "2"],
@@ -44,13 +44,21 @@ def server(port: int, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
             "DATABASE_URL": "postgres://nobody:nothing@127.0.0.1:1/nowhere",
             "MEMADMIN_SECRET_KEY": settings.SECRET_KEY,
         },
-        stderr=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
-    wait_until_it_answers(port, server)
     yield server
     if server.poll() is None:
         kill_with_children(server.pid)
         server.wait()
+    assert server.stdout
+    server.stdout.close()
+
+
+@pytest.fixture
+def server(port: int, starting_server: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+    wait_until_it_answers(port, starting_server)
+    return starting_server
 
 
 def answers(port: int) -> bool:
@@ -91,6 +99,27 @@ def test_a_killed_worker_is_replaced_and_a_stop_ends_everything(port: int, serve
     server.send_signal(signal.SIGTERM)
     assert server.wait(WAIT_SECONDS) == 0
     assert still_running(children) == []
+
+
+@pytest.mark.slow
+def test_a_stop_waits_for_no_worker_that_is_still_starting(starting_server: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while sum(map(is_loading_the_console, workers_of(starting_server))) < 2:
+        assert starting_server.poll() is None, "The server has ended."
+        assert time.monotonic() < deadline, "The workers were not started."
+        time.sleep(0.01)
+    starting_server.send_signal(signal.SIGTERM)
+    said, _ = starting_server.communicate(timeout=WAIT_SECONDS)
+    assert starting_server.returncode == 0
+    assert b"refused to gracefully stop" not in said
+
+
+def is_loading_the_console(worker: psutil.Process) -> bool:
+    """It has come past the beginning of memadmin/wsgi.py."""
+    try:
+        return any("psycopg" in part.path for part in worker.memory_maps())
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_an_address_in_use_is_named(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
