@@ -10,6 +10,7 @@ from memadmin.settings import CHECKOUT_DIR, DATA_DIR, DATABASES, STORAGES, TEMPL
 
 # Nothing here has to survive a power cut.
 DATABASES["default"]["OPTIONS"]["options"] = "-c synchronous_commit=off"
+cluster.SETTINGS["fsync"] = "off"
 
 # Another PostgreSQL in place of the embedded one, of the operating system's packages: the folder of its programs.
 if PROGRAMS := os.environ.get("POSTGRES_OF_TESTS", ""):
