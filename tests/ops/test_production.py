@@ -94,11 +94,12 @@ class Agent:
 
     @contextmanager
     def writing(self) -> Iterator[list[str]]:
-        """Says something all the time; what was stored. Raises what went wrong."""
+        """Says something ten times a second at most; what was stored. Raises what went wrong."""
         stop, said, problems = Event(), [], []  # type: ignore[var-annotated]
 
         def write() -> None:
-            while not stop.is_set():
+            # At full speed it would take a core from the upgrade that it is there to watch.
+            while not stop.wait(0.1):
                 text = f"Number {len(said)}."
                 try:
                     self.says(text)
