@@ -427,13 +427,13 @@ setInterval(() => {
 for (const failure of ["htmx:responseError", "htmx:sendError"]) {
   document.addEventListener(failure, ({ detail }) => {
     const toasts = document.getElementById("toasts");
-    const notice = detail.xhr?.getResponseHeader("X-Notice") ?? "request-failed";
+    const notice = detail?.xhr?.getResponseHeader("X-Notice") ?? "request-failed";
     const toast = document.getElementById(notice)?.content;
     if (toast && !toasts.querySelector("[data-failed]")) {
       toasts.append(toast.cloneNode(true));
       toasts.lastElementChild.dataset.failed = "";
       const request = toasts.lastElementChild.querySelector("[data-request-id]");
-      const id = detail.xhr?.getResponseHeader("X-Request-ID");
+      const id = detail?.xhr?.getResponseHeader("X-Request-ID");
       if (request && id) {
         request.lastElementChild.textContent = id;
         request.hidden = false;
