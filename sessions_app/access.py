@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from uuid import UUID
 
+from cryptography.fernet import InvalidToken
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.db import OperationalError
@@ -78,10 +79,9 @@ def record_for(user: User, record_id: UUID) -> SessionRecord:
     try:
         return get_object_or_404(records, pk=record_id)
     except OperationalError as problem:
-        sealed = cache.get(opened_key(record_id)) if is_part_away(problem) else None
-        if sealed is None:
+        session_id = opened_id(record_id) if is_part_away(problem) else None
+        if session_id is None:
             raise
-    session_id = derived_fernet("opened session").decrypt(sealed).decode()
     return get_object_or_404(records, session_id=session_id, pk=record_id)
 
 
@@ -93,6 +93,15 @@ def open_by_id(user: User, session_id: str) -> SessionRecord | None:
         sealed = derived_fernet("opened session").encrypt(session_id.encode()).decode()
         cache.set(opened_key(record.pk), sealed, OPENED_FOR.total_seconds())
     return record
+
+
+def opened_id(record_id: UUID) -> str | None:
+    """The ID by which a session was opened a few minutes ago; None if it was not."""
+    sealed = cache.get(opened_key(record_id))
+    try:
+        return derived_fernet("opened session").decrypt(sealed).decode() if sealed else None
+    except InvalidToken:  # the secret key has changed since
+        return None
 
 
 def opened_key(record_id: UUID) -> str:

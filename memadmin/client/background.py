@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import threading
-import weakref
 from collections.abc import Callable, Coroutine
+from concurrent.futures import wait
 from functools import partial
 from typing import Any
+from weakref import WeakSet, finalize
 
 from memadmin.client.connection import Console, ConsoleUnavailable, RefusedByDatabase
 from memadmin.client.loop_thread import LoopThread
@@ -24,17 +26,20 @@ database."""
 
 Request = Callable[[], Coroutine[Any, Any, object]]
 
+_threads: WeakSet[LoopThread] = WeakSet()
+"""Those that run: each is kept by its thread."""
+
 
 class BackgroundSender:
     """Sends requests from a thread that starts with the first of them.
 
-    What waits when the program ends, or when the object is no longer used, is sent within the time limit for an answer.
+    A program waits for them before it ends, no longer than for an answer. A sender that is no longer used sends what
+    waits, and its thread ends.
     """
 
     def __init__(self) -> None:
         self._thread: LoopThread | None = None
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
-        self._finish: Callable[[], object] = lambda: None
         self._changing = threading.Lock()
         self._is_full = False
 
@@ -52,20 +57,22 @@ class BackgroundSender:
     def flush(self) -> None:
         """Waits until everything is sent, no longer than for an answer."""
         if thread := self._thread:
-            thread.wait()
+            _log_unsent(thread.wait())
 
     def close(self) -> None:
         """Flushes, and ends the thread with its connections. A later request starts another one."""
         with self._changing:
-            finish, self._thread, self._finish = self._finish, None, lambda: None
-        finish()
+            thread, self._thread = self._thread, None
+        if thread:
+            _log_unsent(thread.wait())
+            thread.close()
 
     def _running(self, console: Console) -> tuple[LoopThread, asyncio.Semaphore]:
         with self._changing:
-            if self._thread is None or not self._thread.is_here:
-                self._thread = LoopThread(console)
-                self._turns = asyncio.Semaphore(MOST_AT_ONCE)
-                self._finish = weakref.finalize(self, _finish, self._thread)
+            if self._thread is None or not self._thread.is_open:
+                self._thread, self._turns = LoopThread(console), asyncio.Semaphore(MOST_AT_ONCE)
+                _threads.add(self._thread)
+                finalize(self, self._thread.end).atexit = False
             return self._thread, self._turns
 
     def _drop(self) -> None:
@@ -86,7 +93,15 @@ async def _in_turn(turns: asyncio.Semaphore, request: Request) -> None:
             logger.warning("A signal was not stored (%s).", type(problem).__name__)
 
 
-def _finish(thread: LoopThread) -> None:
-    if left := thread.wait():
-        logger.warning("Signals that were not sent before the program or the client ended: %d.", left)
-    thread.close()
+@atexit.register
+def _send_the_rest() -> None:
+    """Waits, but closes nothing: what else ends meanwhile may hold locks that the threads need."""
+    running = tuple(_threads)
+    waiting = [asked for thread in running for asked in thread.unfinished]
+    if waiting:
+        _log_unsent(len(wait(waiting, max(thread.seconds for thread in running)).not_done))
+
+
+def _log_unsent(count: int) -> None:
+    if count:
+        logger.warning("Signals that could not be sent in time: %d.", count)

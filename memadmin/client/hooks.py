@@ -47,7 +47,8 @@ class MemoryHooks(RunHooks[Any]):
     """For `Runner.run(hooks=...)`. One object serves all runs; its failures are logged and never stop a run.
 
     Signals are sent in the background (`MemoryClient.signal_later`): no run waits for them, and a run that fails has
-    sent them, too. A program that ends, or stands still between two runs, calls `MemoryClient.flush` first.
+    sent them, too. Where a process stands still after a run, or ends without Python's exit handlers as those of
+    multiprocessing do, call `MemoryClient.flush`.
 
     `outcomes` are one signal for each run that ended: 1, or -1 if one of its tools failed.
     """

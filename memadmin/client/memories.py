@@ -295,8 +295,8 @@ class MemoryClient:
     def signal_later(
         self, kind: SignalKind, text: str = "", *, value: int | None = None, subject: Named = None, agent: str = ""
     ) -> None:
-        """Sends a signal from a thread, so that no run waits for it. Failures are logged; `flush` waits for all of
-        them, and so does the end of the program, no longer than for an answer.
+        """Sends a signal from a thread, so that no run waits for it. `flush` waits for all of them, and so does the end
+        of the program, no longer than for an answer. Texts that `signal` would refuse are not sent.
         """
         whose, run = self._whose(subject)
         if text and unfit(text, LONGEST_QUOTE):

@@ -73,7 +73,7 @@ class SyncMemoryClient:
 
     def _running(self) -> tuple[MemoryClient, LoopThread]:
         with self._making:
-            if self._made is None or not self._made[1].is_here:
+            if self._made is None or not self._made[1].is_open:
                 client = self._make()
                 self._made = client, LoopThread(client.console)
             return self._made

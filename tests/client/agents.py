@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 _to_close: list[Callable[[], Awaitable[None]]] = []
 _clients: WeakSet[MemoryClient] = WeakSet()
+"""Also those of fixtures, which several agents of a test use."""
 
 
 def in_agent(work: Callable[[], Awaitable[T]]) -> T:
@@ -54,6 +55,7 @@ def console_at(dsn: str, **options: Any) -> Console:
 
 def client_at(dsn: str, *, embedder: Any = "wordllama", **options: Any) -> MemoryClient:
     client = MemoryClient(console_at(dsn, **options), embedder=embedder)
+    _to_close.append(client.aclose)
     _clients.add(client)
     return client
 

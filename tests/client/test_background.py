@@ -13,12 +13,14 @@ from typing import Any
 import psycopg
 import pytest
 from agents import Agent, RunConfig, Runner, SQLiteSession
+from psycopg.conninfo import make_conninfo
 
 from memadmin.client.hooks import MemoryHooks
 from memadmin.client.memories import MemoryClient
 from memories_app.models import Signal
 from tests.client.agents import client_at, in_agent, scripted
 from tests.client.conftest import address
+from tests.client.round_trips import Relay
 from tests.meanwhile import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -75,6 +77,36 @@ def test_a_program_sends_all_signals_before_it_ends(dsn: str) -> None:
     done = ended(PROGRAM + MANY, dsn)
     assert (done.returncode, outcomes()) == (0, {"s1"}), done.stderr
     assert Signal.objects.filter(kind="rating").count() == 300
+
+
+AT_THE_END = """
+import atexit
+atexit.register(client.signal_later, "rating", value=5, subject="ada")
+"""
+
+
+@pytest.mark.slow
+def test_the_host_is_found_although_the_program_ends(dsn: str) -> None:
+    """When handlers of the end are called, no thread can be started any more that would look up the host's name."""
+    relay = Relay(dsn)
+    try:
+        done = ended(PROGRAM.replace('run("s1")', "") + AT_THE_END, make_conninfo(relay.dsn, host="localhost"))
+    finally:
+        relay.close()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert Signal.objects.get().kind == "rating"
+
+
+TOO_LATE = """
+import atexit
+atexit.register(lambda: client.signal_later("rating", value=5, subject="ada"))
+"""
+
+
+@pytest.mark.slow
+def test_a_signal_after_the_last_moment_keeps_no_program_running(dsn: str) -> None:
+    done = ended(TOO_LATE + PROGRAM, dsn)
+    assert (done.returncode, outcomes()) == (0, {"s1"}), done.stderr
 
 
 @pytest.mark.slow
@@ -141,12 +173,14 @@ def test_a_client_that_is_no_longer_used_ends_its_thread(dsn: str) -> None:
 
     use()
     gc.collect()
+    for thread in loop_threads():
+        thread.join(PATIENCE_SECONDS)
     assert not loop_threads()
     assert Signal.objects.filter(kind="outcome").count() == 1
 
 
 def test_the_last_reference_may_be_that_of_a_signal(dsn: str) -> None:
-    """The thread then ends itself: nothing waits for it, least of all the thread."""
+    """The thread then ends itself: nothing waits for it, least of all the thread, and its connections are closed."""
     client = MemoryClient(dsn, embedder="none")
     may_end = threading.Event()
     client._background.send(client.console, partial(asyncio.to_thread, lambda client: may_end.wait(), client))

@@ -63,8 +63,7 @@ def preview_of(hold: LegalHold) -> Coverage:
     """As `coverage_of` for a hold that is not placed yet, with what it would change. Some twelve queries."""
     sessions = first_sessions(hold)
     memories = first_memories(hold, sessions)
-    # One more than are counted, so that the limit shows.
-    rows = explain_rows(Q(pk__in=sessions[: MOST_COUNTED + 1]), Q(pk__in=memories[: MOST_COUNTED + 1]))
+    rows = explain_rows(Q(pk__in=sessions), Q(pk__in=memories))
     return Coverage(
         len(sessions), len(memories), due=[totals for totals in rows if totals.due], effects=effects_of(hold)
     )
