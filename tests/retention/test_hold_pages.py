@@ -253,6 +253,17 @@ class TestPreview:
         headers = {"HX-Request": "true"} if htmx else {}
         return client.post("/holds/preview/", values(officer, **changed), headers=headers)
 
+    def test_the_oldest_of_many_sessions_are_looked_at_first(
+        self, first: Client, officer: User, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("memadmin.retention.policies.explaining.MOST_COUNTED", 2)
+        subject = make_subject("cust_1")
+        for number in range(4):
+            make_session(f"new-{number}", subject=subject)
+        make_session("old", subject=subject, last_activity_at=now() - timedelta(days=400))
+        in_force("Closed tickets", days=90)
+        assert "The next retention run skips 1 session" in text(self.preview(first, officer))
+
     def test_a_hold_is_looked_at_before_it_is_placed(self, first: Client, officer: User) -> None:
         subject, other = make_subject("cust_1"), make_subject("cust_2")
         merge_subjects(other, into=subject, by=officer)
