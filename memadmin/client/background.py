@@ -47,7 +47,11 @@ class BackgroundSender:
         """Returns at once. `request` asks `console`; a failure is logged."""
         asked = None
         while asked is None:
-            thread, turns = self._running(console)
+            try:
+                thread, turns = self._running(console)
+            except RuntimeError as problem:  # from Python 3.12 on no thread starts while a program ends
+                logger.warning("A signal was not sent (%s).", type(problem).__name__)
+                return
             if len(thread.unfinished) >= MOST_WAITING:
                 self._drop()
                 return

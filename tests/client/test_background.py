@@ -81,6 +81,7 @@ def test_a_program_sends_all_signals_before_it_ends(dsn: str) -> None:
 
 AT_THE_END = """
 import atexit
+client._background._running(client.console)
 atexit.register(client.signal_later, "rating", value=5, subject="ada")
 """
 
