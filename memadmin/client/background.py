@@ -38,8 +38,7 @@ class BackgroundSender:
     """
 
     def __init__(self) -> None:
-        self._thread: LoopThread | None = None
-        self._turns = asyncio.Semaphore(MOST_AT_ONCE)
+        self._started: tuple[LoopThread, asyncio.Semaphore] | None = None
         self._changing = threading.Lock()
         self._is_full = False
 
@@ -60,24 +59,25 @@ class BackgroundSender:
 
     def flush(self) -> None:
         """Waits until everything is sent, no longer than for an answer."""
-        if thread := self._thread:
-            _log_unsent(thread.wait())
+        if started := self._started:
+            _log_unsent(started[0].wait())
 
     def close(self) -> None:
         """Flushes, and ends the thread with its connections. A later request starts another one."""
         with self._changing:
-            thread, self._thread = self._thread, None
-        if thread:
-            _log_unsent(thread.wait())
-            thread.close()
+            started, self._started = self._started, None
+        if started:
+            _log_unsent(started[0].wait())
+            started[0].close()
 
     def _running(self, console: Console) -> tuple[LoopThread, asyncio.Semaphore]:
         with self._changing:
-            if self._thread is None or not self._thread.is_open:
-                self._thread, self._turns = LoopThread(console), asyncio.Semaphore(MOST_AT_ONCE)
-                _threads.add(self._thread)
-                finalize(self, self._thread.end).atexit = False
-            return self._thread, self._turns
+            if self._started is None or not self._started[0].is_open:
+                thread = LoopThread(console)
+                _threads.add(thread)
+                finalize(self, thread.end).atexit = False
+                self._started = thread, asyncio.Semaphore(MOST_AT_ONCE)
+            return self._started
 
     def _drop(self) -> None:
         if not self._is_full:
