@@ -362,4 +362,4 @@ class TestNumbersInTheList:
             with CaptureQueriesContext(connection) as queries:
                 counted = with_session_counts(some)
             assert len(queries) == 2
-            assert {hold.session_count for hold in counted} == {"2+"}  # type: ignore[attr-defined]
+            assert {hold.session_count for hold in counted} == {"2+"}

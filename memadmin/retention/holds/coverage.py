@@ -22,7 +22,7 @@ MOST_IN_LISTS = 100
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What a hold keeps now. Numbers are at most COUNT_CAP + 1."""
+    """Numbers of sessions and memories that a hold keeps now, at most COUNT_CAP + 1 each."""
 
     sessions: int
     memories: int
@@ -54,7 +54,7 @@ class Coverage:
 
 
 def coverage_of(hold: LegalHold) -> Coverage:
-    """What a hold covers now. Three queries, and one for each level of merged subjects."""
+    """The coverage of a hold now. Three queries, and one for each level of merged subjects."""
     sessions = first_sessions(hold)
     return Coverage(len(sessions), len(first_memories(hold, sessions)))
 
@@ -100,8 +100,8 @@ def with_session_counts(holds: Sequence[LegalHold]) -> Sequence[LegalHold]:
         # One row for each session: Django has no count of a limited part of a union.
         counts.update(number for (number,) in found[0].union(*found[1:], all=True))
     for number, hold in enumerate(in_force):
-        hold.session_count = capped(counts[number], MOST_IN_LISTS)  # type: ignore[attr-defined]
-        hold.session_noun = noun_for(counts[number], "sessions")  # type: ignore[attr-defined]
+        hold.session_count = capped(counts[number], MOST_IN_LISTS)
+        hold.session_noun = noun_for(counts[number], "sessions")
     return holds
 
 

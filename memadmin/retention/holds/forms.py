@@ -62,7 +62,7 @@ class HoldReviewForm(forms.Form):
 
 
 class CoverForm(forms.Form):
-    """What a new hold covers."""
+    """Subject, session or label that a new hold covers."""
 
     covers = forms.ChoiceField(
         label="Cover",

@@ -52,7 +52,7 @@ def previewed(form: CoverForm) -> dict[str, Any]:
 
 @operator_page(PLACE, methods="POST")
 def preview(request: OperatorRequest) -> HttpResponse:
-    """What a hold would cover, before it is placed. IDs of subjects are sent in no address."""
+    """The coverage of a hold before it is placed. IDs of subjects are sent in no address."""
     context = previewed(CoverForm(request.POST))
     status = 422 if "problems" in context else 200
     if request.htmx:

@@ -52,6 +52,10 @@ class LegalHold(models.Model):
     The triggers in `sql/holds.sql` enforce it. A hold is never deleted: its release takes two persons.
     """
 
+    # Set by `holds.coverage.with_session_counts`, for lists.
+    session_count: str
+    session_noun: str
+
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False)
     # For people; given by the trigger `number`.
     number = models.BigIntegerField(unique=True, db_default=0, editable=False)
