@@ -34,7 +34,9 @@ def derived_fernet(purpose: str) -> MultiFernet:
 
 
 def decrypted(encrypted: bytes | memoryview, purpose: str, *, what: str) -> bytes:
-    """What `derived_fernet` of this purpose encrypted. Raises SecretKeyChanged with a sentence about `what`."""
+    """Plaintext of a value that `derived_fernet` of this purpose encrypted. Raises SecretKeyChanged with a sentence
+    about `what`.
+    """
     try:
         return derived_fernet(purpose).decrypt(bytes(encrypted))
     except InvalidToken as problem:

@@ -1,4 +1,4 @@
-"""What agents tell the console: proposals with their evidence, and signals. Statements and their parameters."""
+"""Statements, with their parameters, by which agents send proposals with evidence, and signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the role of this process has the rights that its work needs: a wrong address, or `db_roles` forgotten."""
+"""Check of the rights of this process's database role: it finds a wrong address, and a forgotten `db_roles`."""
 
 from __future__ import annotations
 

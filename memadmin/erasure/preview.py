@@ -94,7 +94,7 @@ class Preview:
 
     @property
     def has_exceptions(self) -> bool:
-        """Whether something stays: rows on hold, and what cannot be erased."""
+        """True if something stays: rows on hold, and what cannot be erased."""
         return any(holder.counted.held or any(holder.counted.exceptions.values()) for holder in self.holders)
 
     @property
