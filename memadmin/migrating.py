@@ -1,4 +1,4 @@
-"""Migrations: SQL files as their operations, and the refusal of databases made by unreleased versions."""
+"""Migrations: SQL files and declared triggers as their operations, and databases from before the first of them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from django.apps import apps
 from django.core.management.base import CommandError
-from django.db import connections
+from django.db import ProgrammingError, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations import Migration
+from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.migrations.state import ProjectState
+from django.db.models import Model
+from psycopg.errors import UndefinedColumn, UndefinedFunction, UndefinedTable
 
 # Functions that run with the rights of their owner keep this path (SET search_path FROM CURRENT), else a caller could
 # put tables of the same name before ours. For the rest of the migration's transaction.
@@ -26,8 +28,19 @@ FIX_PATH = "SELECT set_config('search_path', quote_ident(current_schema()) || ',
 LOCK = 0x6D696772
 """PostgreSQL advisory lock of the process that migrates a database."""
 
-OF_UNRELEASED = ("audit", "0006_note_rows")
-"""A migration that only databases of unreleased versions have."""
+FIRST = ("0001_model_tables", "0002_triggers_and_rows")
+"""The first migrations of each app. They replace longer histories, of which these were the last migrations:"""
+
+REPLACED = {
+    "accounts": "0007_who_sees_the_system",
+    "audit": "0006_requests_and_jobs_newest",
+    "erasure": "0010_batch_reminders",
+    "home": "0003_saved_views",
+    "memories_app": "0010_shared_by_decision",
+    "retention": "0014_items_noted_by_id",
+    "runs": "0002_runs_of_a_kind",
+    "sessions_app": "0018_names_of_rights",
+}
 
 
 def take_turn(
@@ -100,21 +113,55 @@ class RunFile(OneWay):
         return f"Run {self.app}/sql/{self.name}"
 
 
-class InstallTriggers(OneWay):
-    """Installs the triggers that models of the app have in their `options` so far, in one go.
+OUR_TRIGGERS = "SELECT quote_ident(tgname) FROM pg_trigger WHERE tgrelid = to_regclass(%s) AND tgname ~ '^pgtrigger_'"
 
-    With `AddTrigger` Django renders the models anew for each of them, which is a third of a whole `migrate`.
+
+class InstallTriggers(OneWay):
+    """Installs the triggers that models of the app declare, and drops those that they no longer declare. Without names,
+    of all models that the migrations so far have made.
+
+    Declarations are those of the code that runs, so a new database has the newest ones early. A trigger whose table,
+    column or function a later migration makes is left to that migration, which names the model again.
     """
+
+    def __init__(self, *models: str) -> None:
+        self.models = models
 
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
-        for (label, _), model in to_state.models.items():
-            for trigger in model.options.get("triggers", ()) if label == app_label else ():
-                schema_editor.execute(trigger.install_sql, params=None)
+        there = {model for label, model in to_state.models if label == app_label}
+        wanted = {name.lower() for name in self.models} or there
+        if unknown := wanted - there:
+            raise LookupError(f"{app_label} has no model {', '.join(sorted(unknown))} here.")
+        for model in apps.get_app_config(app_label).get_models(include_auto_created=True):
+            if model._meta.model_name in wanted:
+                self.install(model, schema_editor)
+
+    def install(self, model: type[Model], schema_editor: BaseDatabaseSchemaEditor) -> None:
+        connection, table = schema_editor.connection, model._meta.db_table
+        for trigger in getattr(model._meta, "triggers", ()):
+            try:
+                with transaction.atomic(using=connection.alias):
+                    schema_editor.execute(trigger.compile(model).install_sql, params=None)
+            except ProgrammingError as problem:
+                if not isinstance(problem.__cause__, UndefinedColumn | UndefinedFunction | UndefinedTable):
+                    raise
+        # Of other models with this table, too.
+        declared = {
+            trigger.get_pgid(each)
+            for each in apps.get_models(include_auto_created=True)
+            if each._meta.db_table == table
+            for trigger in getattr(each._meta, "triggers", ())
+        }
+        with connection.cursor() as cursor:
+            cursor.execute(OUR_TRIGGERS, [connection.ops.quote_name(table)])
+            for (name,) in cursor.fetchall():
+                if name not in declared:
+                    schema_editor.execute(f"DROP TRIGGER {name} ON {connection.ops.quote_name(table)}")
 
     def describe(self) -> str:
-        return "Install the triggers of models"
+        return f"Install the triggers of {', '.join(self.models) or 'all models'}"
 
 
 def warnings_of(pending: Iterable[Migration], *, is_new: bool) -> Iterator[str]:
@@ -132,13 +179,26 @@ def warnings_of(pending: Iterable[Migration], *, is_new: bool) -> Iterator[str]:
             )
 
 
-def refuse_unreleased(*, using: str, **kwargs: Any) -> None:
-    """Receiver of `pre_migrate`: raises CommandError for a database that an unreleased version has made."""
-    connection = connections[using]
-    if OF_UNRELEASED in MigrationRecorder(connection).applied_migrations():
-        folder = connection.settings_dict.get("DATA_DIR")
-        remedy = f"stop memadmin, delete the folder {folder}" if folder else "create an empty database"
-        raise CommandError(
-            f"This database was made by an unreleased version of memadmin and cannot be migrated: {remedy}, and"
-            " run the command again. Nothing was changed."
-        )
+def record_first_migrations(connection: BaseDatabaseWrapper) -> None:
+    """Records the first migrations as applied in a database that has all of the history which they replace.
+
+    Raises CommandError for one that has a part of it, or an older history: an unreleased version made it. Django's
+    `replaces` would not do: it records the replaced migrations of a new database, all with the first of an app, and one
+    whose first `migrate` was interrupted would pass for complete.
+    """
+    recorder = MigrationRecorder(connection)
+    applied = {(app, name) for app, name in recorder.applied_migrations() if app in REPLACED}
+    if not applied or any(name in FIRST for _, name in applied):
+        return
+    if REPLACED.items() <= applied:
+        with transaction.atomic(using=connection.alias):
+            for app, name in MigrationLoader(None).disk_migrations:
+                if app in REPLACED and name in FIRST:
+                    recorder.record_applied(app, name)
+        return
+    folder = connection.settings_dict.get("DATA_DIR")
+    remedy = f"stop memadmin, delete the folder {folder}" if folder else "create an empty database"
+    raise CommandError(
+        f"This database was made by an unreleased version of memadmin and cannot be migrated: {remedy}, and"
+        " run the command again. Nothing was changed."
+    )

@@ -196,6 +196,9 @@ DISTILLER = environment.distiller("MEMADMIN_DISTILLER")
 DISTIL_AFTER = timedelta(minutes=environment.positive_integer("MEMADMIN_DISTIL_AFTER_MINUTES"))
 DISTIL_LOCKED = environment.yes_or_no("MEMADMIN_DISTIL_LOCKED")
 
+# Migrations do not repeat the triggers that models declare: an operation installs them (memadmin/migrating.py).
+PGTRIGGER_MIGRATIONS = False
+
 INSTALLED_APPS = [
     "pgtrigger",
     "memadmin.web",

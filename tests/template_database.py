@@ -115,10 +115,13 @@ def fingerprint() -> str:
 
 
 def files_behind_the_schema() -> set[Path]:
-    """Our migrations, statements in files, and every module of ours that a migration imports, or that those import."""
+    """Our migrations, statements in files, models, whose triggers migrations install, and every module of ours that one
+    of these imports, or that those import.
+    """
     folders = [CHECKOUT_DIR / each for each in OURS]
     found = {file for folder in folders for file in folder.rglob("*.sql")}
-    waiting = {file for folder in folders for file in folder.rglob("migrations/*.py")}
+    patterns = ("migrations/*.py", "models.py", "models/*.py")
+    waiting = {file for folder in folders for pattern in patterns for file in folder.rglob(pattern)}
     while waiting:
         file = waiting.pop()
         found.add(file)

@@ -39,6 +39,7 @@ def test_tests_have_every_migration() -> None:
 def test_it_depends_on_migrations_and_on_what_they_call() -> None:
     files = {file.relative_to(CHECKOUT_DIR).as_posix() for file in templates.files_behind_the_schema()}
     assert {"memadmin/accounts/roles.py", "memadmin/audit/migrations/__init__.py", "memadmin/audit/models.py"} <= files
+    assert {"memadmin/accounts/audited_proxies.py", "memories_app/models/evidence.py"} <= files
     assert "memadmin/urls.py" not in files
 
 

@@ -3,7 +3,7 @@ from typing import Any
 from django.apps import AppConfig
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
-from django.db.models.signals import post_migrate, pre_migrate
+from django.db.models.signals import post_migrate
 from django.utils.module_loading import autodiscover_modules
 
 
@@ -18,12 +18,10 @@ class AuditConfig(AppConfig):
         from memadmin.audit.log import proofs
         from memadmin.audit.log.row_triggers import declare_row_events
         from memadmin.audit.pages import home_parts
-        from memadmin.migrating import refuse_unreleased
         from memadmin.web import health
 
         declare_row_events()
         connection_created.connect(_name_actors, dispatch_uid="memadmin.audit")
-        pre_migrate.connect(refuse_unreleased, sender=self)
         post_migrate.connect(proofs.share_keys, sender=self)
         health.also_check(proofs.reasons_not_to_serve)
 

@@ -78,6 +78,5 @@ CREATE POLICY made ON memories_app_recalledmemory FOR INSERT WITH CHECK (
 ALTER TABLE memories_app_memoryversion ENABLE ROW LEVEL SECURITY;
 ALTER TABLE memories_app_review ENABLE ROW LEVEL SECURITY;
 ALTER TABLE memories_app_approvalrule ENABLE ROW LEVEL SECURITY;
-ALTER TABLE memories_app_savedview ENABLE ROW LEVEL SECURITY;
 ALTER TABLE memories_app_distillation ENABLE ROW LEVEL SECURITY;
 ALTER TABLE memories_app_learningstop ENABLE ROW LEVEL SECURITY;

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 
 import pytest
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
-from django.apps import apps
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.urls import reverse
 
@@ -119,22 +117,6 @@ def test_rights_keep_their_capitals(administrator: Client) -> None:
     rights = {right for group in table for right, _ in group.rights}
     assert "Allow a new start under an erased ID" in rights
     assert any("session ID pattern" in right for right in rights)
-
-
-@pytest.mark.django_db
-def test_rights_of_an_older_database_get_their_new_names() -> None:
-    migration = import_module("sessions_app.migrations.0018_names_of_rights")
-    mine = Permission.objects.filter(codename="change_sessionidpattern")
-    mine.update(name="Pattern editing")  # by an administrator: it stays
-    right = Permission.objects.filter(codename="reopen_subject")
-    for rename, name in (
-        (migration.backwards, "Can allow a new start under an erased id"),
-        (migration.forwards, "Can allow a new start under an erased ID"),
-    ):
-        rename(apps, None)
-        assert [each.name for each in right] == [name]
-        assert mine.get().name == "Pattern editing"
-        right = right.all()
 
 
 def test_an_auditor_looks_and_changes_nothing(client_of_auditor: Client) -> None:

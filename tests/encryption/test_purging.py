@@ -9,7 +9,6 @@ from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from typing import Any
 import pytest
 from agents import SQLiteSession
 from agents.extensions.memory import EncryptedSession
-from django.apps import apps
 from django.core.management import CommandError, call_command
 from django.db import connection
 
@@ -87,12 +85,8 @@ def test_nothing_goes_where_the_ttl_of_the_agents_is_not_declared(store: Session
     assert not Run.objects.exists()
 
 
-def test_a_store_begins_without_a_ttl_and_an_earlier_default_is_none(agent_tables: None) -> None:
+def test_a_store_begins_without_a_ttl(agent_tables: None) -> None:
     assert attach_main_store().encryption_ttl_seconds is None
-    migration = import_module("sessions_app.migrations.0005_undeclared_ttl")
-    SessionStore.objects.update(encryption_ttl_seconds=600)
-    migration.forget_the_default(apps, None)
-    assert SessionStore.objects.get().encryption_ttl_seconds is None
 
 
 @pytest.mark.parametrize("change", [{"forgets_ttl": True}, {"ttl": timedelta(days=30)}])

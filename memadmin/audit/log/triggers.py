@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import pgtrigger
+from django.db import connection
 from django.db.models import Model
+from pgtrigger import compiler
 
 OPERATIONS: dict[str, Any] = {
     "INSERT": pgtrigger.Insert,
@@ -27,11 +29,14 @@ REFUSED = "P0A01"
 class Calling(pgtrigger.Trigger):
     """A trigger that calls a function: `Calling("stamp", "memadmin_stamp_event()", before="INSERT")`.
 
-    `before` or `after` names one of OPERATIONS, or "UPDATE OF" and a column.
+    `before` or `after` names one of OPERATIONS, or "UPDATE OF" and a column. With `always` it fires for replication
+    roles, too, which skip ordinary triggers.
     """
 
-    def __init__(self, name: str, call: str, *, before: str = "", after: str = "", **options: Any) -> None:
-        self.call = call
+    def __init__(
+        self, name: str, call: str, *, before: str = "", after: str = "", always: bool = False, **options: Any
+    ) -> None:
+        self.call, self.always = call, always
         super().__init__(
             name=name,
             when=pgtrigger.Before if before else pgtrigger.After,
@@ -43,6 +48,17 @@ class Calling(pgtrigger.Trigger):
     def render_execute(self, model: Model) -> str:
         return self.call
 
+    def compile(self, model: Model) -> compiler.Trigger:
+        compiled = super().compile(model)
+        return AlwaysFiring(name=compiled.name, sql=compiled.sql) if self.always else compiled
+
+
+class AlwaysFiring(compiler.Trigger):
+    @property
+    def install_sql(self) -> str:
+        table = connection.ops.quote_name(self.sql.table)
+        return f"{super().install_sql}\nALTER TABLE {table} ENABLE ALWAYS TRIGGER {self.sql.pgid};"
+
 
 def operation_called(name: str) -> Any:
     if name in OPERATIONS:
@@ -51,5 +67,5 @@ def operation_called(name: str) -> Any:
 
 
 def guard() -> Calling:
-    """A trigger that refuses all changes to existing rows. A migration makes it fire for replication roles, too."""
-    return Calling("guard", "memadmin_refuse_change()", before="ANY CHANGE", level=pgtrigger.Statement)
+    """A trigger that refuses all changes to existing rows."""
+    return Calling("guard", "memadmin_refuse_change()", before="ANY CHANGE", always=True, level=pgtrigger.Statement)

@@ -113,13 +113,13 @@ def _fault_of(trigger: Calling, model: Any) -> Iterator[CheckFinding]:
     table, name = model._meta.db_table, trigger.get_pgid(model)
     installed = fetch(TRIGGER, [connection.ops.quote_name(table), name])
     what = WITHOUT.get(trigger.name or "", "changes to it are not recorded")
-    is_guard = trigger.name == "guard"
-    enable = f"ALTER TABLE {table} ENABLE {'ALWAYS ' if is_guard else ''}TRIGGER {name};"
     if not installed or installed[0][1] != trigger.call.partition("(")[0]:
-        # Not `pgtrigger install` alone: it makes all triggers anew, and a guard is then off during replication.
-        create = f"Run `pgtrigger install {model._meta.label}:{trigger.name}`{f', then {enable}' if is_guard else '.'}"
-        hint = f"The trigger {name} of {table} is missing or calls something else: {what}. {create}"
+        hint = (
+            f"The trigger {name} of {table} is missing or calls something else: {what}."
+            f" Run `pgtrigger install {model._meta.label}:{trigger.name}`."
+        )
         yield CheckFinding("error", "triggers", hint)
-    elif installed[0][0] != ("A" if is_guard else "O"):
+    elif installed[0][0] != ("A" if trigger.always else "O"):
+        enable = f"ALTER TABLE {table} ENABLE {'ALWAYS ' if trigger.always else ''}TRIGGER {name};"
         hint = f"The trigger {name} of {table} is disabled: {what}. Run {enable}"
         yield CheckFinding("error", "triggers", hint)

@@ -9,7 +9,7 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 
-from memadmin.migrating import alone, warnings_of
+from memadmin.migrating import alone, record_first_migrations, warnings_of
 from memadmin.prerequisites import refuse_unfit
 from memories_app.vector_column import missing_vectors
 
@@ -23,6 +23,7 @@ class Command(migrate.Command):
             self.migrate(connection, *args, **options)
 
     def migrate(self, connection: BaseDatabaseWrapper, *args: Any, **options: Any) -> None:
+        record_first_migrations(connection)
         executor = MigrationExecutor(connection)
         plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
         is_new = not any(app == "audit" for app, _ in executor.loader.applied_migrations)

@@ -1,6 +1,7 @@
 from django.db import migrations
 
 from memadmin.accounts.roles import give
+from memadmin.migrating import InstallTriggers, RunFile
 
 SUPPORT = [
     "sessions_app.read_content",
@@ -13,16 +14,29 @@ SUPPORT = [
 
 
 class Migration(migrations.Migration):
-    """What the roles may do with sessions, subjects and stores."""
+    """Changes of the registry are recorded, agents register sessions, and erased ones stay out; permissions for both."""
 
-    dependencies = [("accounts", "0003_triggers"), ("sessions_app", "0003_triggers")]
+    dependencies = [("accounts", "0002_triggers_and_rows"), ("sessions_app", "0001_model_tables")]
 
     operations = [
+        RunFile("sessions_app", "item_words.sql"),
+        RunFile("sessions_app", "register_session.sql"),
+        RunFile("sessions_app", "tombstones.sql"),
+        RunFile("sessions_app", "erased_subjects.sql"),
+        RunFile("sessions_app", "tombstone_rows.sql"),
+        # The log, which records what follows, asks for it.
+        RunFile("sessions_app", "agents_roles.sql"),
+        InstallTriggers(),
         give(
             {
                 "support": SUPPORT,
                 "reviewer": ["sessions_app.read_content", "sessions_app.view_subject"],
-                "compliance": [*SUPPORT, "sessions_app.mark_sensitive", "sessions_app.redact_content"],
+                "compliance": [
+                    *SUPPORT,
+                    "sessions_app.mark_sensitive",
+                    "sessions_app.redact_content",
+                    "sessions_app.reopen_subject",
+                ],
                 "administrator": [
                     "sessions_app.add_sessionstore",
                     "sessions_app.change_sessionstore",
@@ -42,5 +56,5 @@ class Migration(migrations.Migration):
                     "sessions_app.view_subjectalias",
                 ],
             }
-        )
+        ),
     ]

@@ -4,7 +4,7 @@ from memadmin.migrating import InstallTriggers, RunFile
 
 
 class Migration(migrations.Migration):
-    """The triggers of the log's tables: events are stamped, and nothing is changed afterwards."""
+    """Events are stamped, and nothing is changed afterwards."""
 
-    dependencies = [("audit", "0002_log_tables")]
+    dependencies = [("audit", "0001_model_tables")]
     operations = [InstallTriggers(), RunFile("audit", "insert_only.sql")]

@@ -1,42 +1,37 @@
-"""Runs of long work, and who may see and control them."""
-
 import uuid
 from typing import ClassVar
 
-import django.contrib.postgres.functions
-import django.db.models.deletion
-import django.db.models.functions.datetime
 from django.conf import settings
+from django.contrib.postgres.functions import RandomUUID
 from django.db import migrations, models
+from django.db.models import CASCADE, SET_NULL, CheckConstraint, Index, Q
+from django.db.models.functions import Now
 
 from memadmin.accounts.roles import give
 
+USER = settings.AUTH_USER_MODEL
+
 
 class Migration(migrations.Migration):
+    """Runs of long work, with the permissions to see and control them."""
+
     initial = True
 
     dependencies = [
-        ("accounts", "0002_first_roles"),
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        ("auth", "0012_alter_user_first_name_max_length"),
+        ("contenttypes", "0002_remove_content_type_name"),
+        migrations.swappable_dependency(USER),
     ]
 
-    # From there on, what roles may is recorded, by functions of apps above this one.
-    run_before: ClassVar = [("accounts", "0003_triggers")]
+    # After it changes of roles are recorded, by functions of apps above this one.
+    run_before: ClassVar = [("accounts", "0002_triggers_and_rows")]
 
     operations = [
         migrations.CreateModel(
             name="Run",
             fields=[
                 ("number", models.BigAutoField(primary_key=True, serialize=False)),
-                (
-                    "id",
-                    models.UUIDField(
-                        db_default=django.contrib.postgres.functions.RandomUUID(),
-                        default=uuid.uuid4,
-                        editable=False,
-                        unique=True,
-                    ),
-                ),
+                ("id", models.UUIDField(db_default=RandomUUID(), default=uuid.uuid4, editable=False, unique=True)),
                 ("kind", models.CharField(max_length=40)),
                 ("parameters", models.JSONField(db_default={}, default=dict)),
                 (
@@ -62,7 +57,7 @@ class Migration(migrations.Migration):
                 ("total", models.BigIntegerField(null=True)),
                 ("counters", models.JSONField(db_default={}, default=dict)),
                 ("exceptions", models.JSONField(db_default=[], default=list)),
-                ("requested_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("requested_at", models.DateTimeField(db_default=Now())),
                 ("started_at", models.DateTimeField(null=True)),
                 ("chunk_at", models.DateTimeField(help_text="when the last chunk was written", null=True)),
                 ("ended_at", models.DateTimeField(null=True)),
@@ -74,24 +69,8 @@ class Migration(migrations.Migration):
                 ("retry_at", models.DateTimeField(null=True)),
                 ("reason", models.CharField(blank=True, db_default="", default="", max_length=400)),
                 ("rows_per_second", models.PositiveIntegerField(help_text="at most; empty for no limit", null=True)),
-                (
-                    "reason_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "requested_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
+                ("reason_by", models.ForeignKey(USER, SET_NULL, null=True, related_name="+")),
+                ("requested_by", models.ForeignKey(USER, SET_NULL, null=True, related_name="+")),
             ],
             options={
                 "permissions": [
@@ -99,42 +78,34 @@ class Migration(migrations.Migration):
                     ("control_run", "Can pause, resume, cancel and limit background runs"),
                 ],
                 "default_permissions": [],
+                "indexes": [
+                    Index("number", condition=Q(("ended_at__isnull", True)), name="run_unfinished"),
+                    Index(fields=["kind", "-number"], name="run_of_kind"),
+                ],
+                "constraints": [
+                    CheckConstraint(
+                        condition=Q(
+                            Q(("ended_at__isnull", True), ("state__in", ["waiting", "running", "paused", "stopped"])),
+                            Q(
+                                ("ended_at__isnull", False),
+                                ("state__in", ["cancelled", "failed", "complete", "exceptions"]),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="run_state_says_whether_it_ended",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
             name="RunLog",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("at", models.DateTimeField(db_default=Now())),
                 ("text", models.CharField(max_length=500)),
-                (
-                    "run",
-                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="log", to="runs.run"),
-                ),
+                ("run", models.ForeignKey("runs.run", CASCADE, related_name="log")),
             ],
-            options={
-                "ordering": ["-pk"],
-                "default_permissions": [],
-            },
-        ),
-        migrations.AddIndex(
-            model_name="run",
-            index=models.Index(
-                models.F("number"), condition=models.Q(("ended_at__isnull", True)), name="run_unfinished"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("ended_at__isnull", True), ("state__in", ["waiting", "running", "paused", "stopped"])),
-                    models.Q(
-                        ("ended_at__isnull", False), ("state__in", ["cancelled", "failed", "complete", "exceptions"])
-                    ),
-                    _connector="OR",
-                ),
-                name="run_state_says_whether_it_ended",
-            ),
+            options={"ordering": ["-pk"], "default_permissions": []},
         ),
         give(
             {
