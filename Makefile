@@ -10,19 +10,26 @@ BUILD_DOCS = NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict --cle
 # Without this, each program that the suite and the demo start compiles all sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check docs bench lock look release clean
+.PHONY: demo test test-release test-tools check docs bench lock look release clean
 
 demo:
 	@tools/venv.sh requirements.txt
 	@exec $(MANAGE) demo
 
-test:
+# What the product does, without what is tried before each release.
+test: test-tools
+	$(PYTEST) $(SIDE_BY_SIDE) -m 'not release' $(ARGS)
+
+# What is tried before each release: whole installations, packages, upgrades, other versions of PostgreSQL, soaks.
+test-release: test-tools
+	@tools/install-helm.sh
+	$(PYTEST) $(SIDE_BY_SIDE) -m release $(ARGS)
+
+test-tools:
 	@tools/venv.sh requirements-dev.txt
 	@tools/install-browser.sh
 	@tools/install-servers.sh
 	@tools/install-sdk-tests.sh
-	@tools/install-helm.sh
-	$(PYTEST) $(SIDE_BY_SIDE) $(ARGS)
 
 check:
 	@tools/venv.sh requirements-dev.txt

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from django.contrib.contenttypes.models import ContentType
 from django.core.cache import cache
+from django.core.management import call_command
 from django.core.management.commands import flush
-from django.db import connection
+from django.db import connection, transaction
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import Client, TransactionTestCase
 from hypothesis import HealthCheck
@@ -126,6 +128,30 @@ def outsider(db: None) -> Client:
 
 
 @pytest.fixture(scope="module")
+def shared_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """A transaction around all tests of a file, for rows that a fixture of scope "module" adds once: each test begins
+    with them, and its own changes are rolled back. For files without real transactions and other connections.
+    """
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+    ContentType.objects.clear_cache()
+
+
+@pytest.fixture(scope="module")
+def committed_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Lets a fixture of scope "module" commit rows, such as a store that is attached and what agents wrote into it, for
+    tests that are rolled back. After the file everything is emptied. For files without real transactions.
+    """
+    with django_db_blocker.unblock():
+        yield
+        agent_process.end()
+        drop_agent_tables()
+        call_command("flush", interactive=False, verbosity=0)
+        connection.close()
+
+
+@pytest.fixture(scope="module")
 def kept_in_force(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Roles]:
     """Roles in force for all connections from a file's first test that asks for them to its last. Making them and
     taking them away costs half a second.
@@ -160,11 +186,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Browser tests come last: Playwright's event loop runs until the end, and commands bring a loop of their own.
 
-    They are slow, as are tests with real transactions, after each of which tables are dropped and emptied.
+    They are slow, as are tests with real transactions, after each of which tables are dropped and emptied, and those of
+    a release.
     """
     for item in items:
-        if is_in_browser(item) or has_real_transactions(item):
+        if is_in_browser(item) or has_real_transactions(item) or item.get_closest_marker("release"):
             item.add_marker(pytest.mark.slow)
+        if worlds := {"shared_world", "committed_world"}.intersection(getattr(item, "fixturenames", ())):
+            assert not has_real_transactions(item), f"{item.nodeid} would empty {worlds} for the rest of its file."
     items.sort(key=is_in_browser)
 
 

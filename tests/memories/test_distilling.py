@@ -16,6 +16,7 @@ from agents import Usage
 from agents.items import ModelResponse
 from agents.testing import ScriptedModel, assistant_message
 from django.core.management import CommandError, call_command
+from django.db.models.functions import Now
 from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
@@ -603,7 +604,7 @@ class TestWhatWaits:
 
     @pytest.mark.parametrize(
         "columns",
-        [{"is_known": False}, {"is_sensitive": True}, {"is_encrypted": True}, {"erased_at": now()}],
+        [{"is_known": False}, {"is_sensitive": True}, {"is_encrypted": True}, {"erased_at": Now()}],
     )
     def test_notes_on_sessions_that_may_not_be_read_wait(self, store: None, columns: dict[str, Any]) -> None:
         record = a_session("Hello", **{"last_activity_at": now() - timedelta(days=3)} | columns)
@@ -618,8 +619,8 @@ class TestWhatWaits:
             {"is_known": False},
             {"is_sensitive": True},
             {"is_encrypted": True},
-            {"last_activity_at": now() - timedelta(days=30)},
-            {"erased_at": now()},
+            {"last_activity_at": Now() - timedelta(days=30)},
+            {"erased_at": Now()},
         ],
     )
     def test_others_do_not_wait(self, store: None, columns: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import Exists
+from django.db.models.functions import Now
 from django.db.utils import DatabaseError
 from django.utils.timezone import now
 
@@ -245,8 +246,8 @@ def test_an_approval_is_of_one_text(ada: Subject, reviewer: User) -> None:
 
 NOT_COUNTED: dict[str, dict[str, Any]] = {
     "of another text": {"content_hash": "0" * 64},
-    "undone": {"undone_at": now()},
-    "before it waited": {"decided_at": now() - timedelta(days=1)},
+    "undone": {"undone_at": Now()},
+    "before it waited": {"decided_at": Now() - timedelta(days=1)},
     "of a deleted account": {"reviewer": None},
     "another decision": {"decision": "reject"},
 }

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection, transaction
+from django.db.models.functions import Now
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -265,7 +266,7 @@ class TestErasingVersions:
             {"statement": "Lives on the moon."},
             {"number": 9},
             {"data": {"street": "none"}},
-            {"content_hash": "x", "statement": "", "data": {}, "erased_at": now()},
+            {"content_hash": "x", "statement": "", "data": {}, "erased_at": Now()},
         ],
     )
     def test_the_database_lets_nobody_write_it_anew(self, changed: Memory, change: dict[str, Any]) -> None:

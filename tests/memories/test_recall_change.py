@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -93,7 +93,7 @@ def test_what_it_contradicts_goes_out_and_what_it_changes_is_replaced(ada: User,
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"valid_from": now() + timedelta(days=9)}, "on, agents would read only this memory."),
+        ({"valid_from": datetime(2999, 1, 1, tzinfo=UTC)}, "on, agents would read only this memory."),
         ({"shared": True}, "Agents would not recall this proposal for this query."),
         ({"agents": ["refunds"]}, "Agents would read only this memory."),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -28,6 +28,8 @@ from tests.memories.queue import a_reviewer, approved, propose, waiting
 Status = Memory.Status
 
 pytestmark = pytest.mark.django_db
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -76,7 +78,7 @@ class TestProposing:
             ({"key": "k" * 81}, "A key is a name of up to 80 characters."),
             ({"data": {"a": "x" * 30_000}}, "data is longer"),
             ({"evidence": [ProposedQuote("x" * 4001)]}, "at most 4,000"),
-            ({"valid_from": now(), "valid_until": now() - timedelta(days=1)}, "end before it begins"),
+            ({"valid_from": NOON, "valid_until": NOON - timedelta(days=1)}, "end before it begins"),
         ],
     )
     def test_what_is_no_memory_is_refused_with_a_sentence(self, values: dict[str, Any], why: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
 from django.utils.timezone import now
@@ -171,7 +172,7 @@ class TestApplying:
             {"said_by_user": None},
             {"said_by_user": False},
             {"record_id": None},
-            {"quote": "", "gone_at": now()},
+            {"quote": "", "gone_at": Now()},
             {"of_another": "subject"},
             {"of_another": "session, which was erased"},
         ],

@@ -29,8 +29,6 @@ from tests.retention.policies import in_force
 
 pytestmark = pytest.mark.django_db
 
-SOON = str(now().date() + timedelta(days=60))
-
 
 def text(response: object) -> str:
     return response.content.decode()  # type: ignore[attr-defined,no-any-return]
@@ -51,13 +49,17 @@ def second() -> Client:
     return signed_in(person("compliance", "reviewer"))
 
 
+def soon() -> str:
+    return str(now().date() + timedelta(days=60))
+
+
 def values(officer: User, **changed: str) -> dict[str, str]:
     return {
         "covers": "user",
         "value": "cust_1",
         "reason": "Claim 2026-0419",
         "owner": str(officer.pk),
-        "review_on": SOON,
+        "review_on": soon(),
         **changed,
     }
 
@@ -175,10 +177,10 @@ def test_a_requested_release_is_withdrawn_or_rejected(first: Client, second: Cli
 
 def test_owner_and_review_date_change(first: Client, officer: User) -> None:
     hold = make_hold("dispute", by=officer)
-    assert first.post(f"/holds/{hold.pk}/change/", {"owner": "", "review_on": SOON}).status_code == 422
+    assert first.post(f"/holds/{hold.pk}/change/", {"owner": "", "review_on": soon()}).status_code == 422
     assert first.post(f"/holds/{hold.pk}/change/", values(officer)).status_code == 302
     hold.refresh_from_db()
-    assert str(hold.review_on) == SOON
+    assert str(hold.review_on) == soon()
 
 
 @pytest.mark.parametrize(
