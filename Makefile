@@ -22,6 +22,7 @@ test: test-tools
 
 # What is tried before each release: whole installations, packages, upgrades, other versions of PostgreSQL, soaks.
 test-release: test-tools
+	@tools/install-sdk-tests.sh
 	@tools/install-helm.sh
 	$(PYTEST) $(SIDE_BY_SIDE) -m release $(ARGS)
 
@@ -29,7 +30,6 @@ test-tools:
 	@tools/venv.sh requirements-dev.txt
 	@tools/install-browser.sh
 	@tools/install-servers.sh
-	@tools/install-sdk-tests.sh
 
 check:
 	@tools/venv.sh requirements-dev.txt

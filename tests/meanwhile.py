@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import psycopg
 from django.db import connection
 
-T = TypeVar("T")
+from tests.waiting import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 60
+T = TypeVar("T")
 
 
 @contextmanager

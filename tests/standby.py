@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,8 +18,7 @@ from django.db import connection, connections
 
 from memadmin import replica
 from memadmin.embedded import cluster
-
-START_SECONDS = 60
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 
 @dataclass
@@ -55,14 +53,7 @@ class Standby:
     def stop(self) -> None:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
-            self.process.wait(START_SECONDS)
-
-
-def wait_until(is_so: Any) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
+            self.process.wait(PATIENCE_SECONDS)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from tests.stores.mariadb import PACKAGES, PROGRAMS, program
 from tests.stores.servers import REDIS, without
 from tests.template_database import copy_to
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.release
 
 
 @pytest.fixture(scope="module")

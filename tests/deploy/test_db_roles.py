@@ -282,7 +282,7 @@ class Commands:
         return said
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_managed_database_from_nothing_to_its_first_event(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The steps of docs/database-roles.md, by programs: one of each role."""
     server = server_for(tmp_path_factory.mktemp("managed"))

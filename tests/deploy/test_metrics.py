@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -38,6 +37,7 @@ from tests.builders import make_session, make_store, make_subject
 from tests.deploy.connecting import connected_as
 from tests.memories.builders import proposed
 from tests.ports import free_port
+from tests.waiting import wait_until
 
 NO_PROCESS = 2**30
 """Above the ids that Linux gives to processes."""
@@ -237,7 +237,7 @@ def server(tmp_path: Path) -> Iterator[str]:
     )
     address = f"http://127.0.0.1:{port}"
     try:
-        wait_for(lambda: asked(f"{address}/healthz"))
+        wait_until(lambda: asked(f"{address}/healthz"))
         yield address
     finally:
         for child in psutil.Process(process.pid).children():
@@ -256,20 +256,12 @@ def asked(address: str) -> str:
         return ""
 
 
-def wait_for(question: Any) -> Any:
-    deadline = time.monotonic() + 120
-    while not (answer := question()):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return answer
-
-
 def health_checks(server: str) -> float:
-    text = wait_for(lambda: asked(f"{server}/metrics"))
+    text = wait_until(lambda: asked(f"{server}/metrics"))
     return value(text, "memadmin_requests_total", page="healthz", method="GET", status="200") or 0
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_processes_report_the_sum_of_all_and_keep_it_when_one_is_killed(server: str, tmp_path: Path) -> None:
     # Scrapes of either process have the same figure, and each sees what the other one counted.
     before = health_checks(server)
@@ -287,7 +279,7 @@ def test_processes_report_the_sum_of_all_and_keep_it_when_one_is_killed(server: 
         if any(folder.glob(f"counter_{child.pid}.db")):
             child.kill()
             break
-    wait_for(lambda: asked(f"{server}/healthz"))
+    wait_until(lambda: asked(f"{server}/healthz"))
     assert health_checks(server) >= before + 20
     assert len(list((tmp_path / "metrics").iterdir())) == 1
 
@@ -297,7 +289,7 @@ def files_of_processes(folder: Path) -> set[int]:
     return {pid for path in folder.glob("*.db") if (pid := pid_of(path)) is not None}
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_recycled_processes_leave_their_counts_and_no_files(server: str, tmp_path: Path) -> None:
     for _ in range(20):
         assert asked(f"{server}/healthz")
@@ -312,10 +304,10 @@ def test_recycled_processes_leave_their_counts_and_no_files(server: str, tmp_pat
 
     def recycled() -> set[int]:
         """Has granian replace its processes, as at the end of their lifetime; returns those that were replaced."""
-        wait_for(lambda: len(serving()) == 2)
+        wait_until(lambda: len(serving()) == 2)
         earlier = serving()
         main.send_signal(signal.SIGHUP)
-        wait_for(lambda: len(serving()) == 2 and not any(map(psutil.pid_exists, earlier)))
+        wait_until(lambda: len(serving()) == 2 and not any(map(psutil.pid_exists, earlier)))
         return earlier
 
     first = recycled()

@@ -26,7 +26,7 @@ from memadmin.embedded import cluster
 from memadmin.embedded.cluster import RunAs
 from tests.processes import kill
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.release
 
 USES_IT = """
 import sys

@@ -18,7 +18,8 @@ from memadmin.runs.models import Run
 from tests.agents import attach_main_store
 from tests.erasure.builders import approved, work_off
 from tests.erasure.faults import a_day_later, retry, with_sessions
-from tests.standby import Standby, reading_from, running_standby, wait_until
+from tests.standby import Standby, reading_from, running_standby
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True, databases=["default", "replica"])]
 

@@ -6,7 +6,6 @@ import base64
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from django.db import connection
 
 from tests.ports import free_port
 from tests.processes import kill_with_children
-from tests.standby import START_SECONDS
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 SHARED = "access-copies"
 """The one folder of the data folder that all machines share."""
@@ -95,12 +94,13 @@ def address_of(socket_dir: str | Path) -> str:
 
 
 def wait_until_running(machine: Machine) -> None:
-    deadline = time.monotonic() + 3 * START_SECONDS
     log = machine.folder / "log"
-    while not (answers(machine.port) if machine.port else "The worker is running." in log.read_text()):
-        assert machine.program.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.1)
+
+    def is_running() -> bool:
+        return answers(machine.port) if machine.port else "The worker is running." in log.read_text()
+
+    wait_until(lambda: is_running() or machine.program.poll() is not None, "the program runs")
+    assert machine.program.poll() is None, log.read_text()
 
 
 def answers(port: int) -> bool:
@@ -123,7 +123,9 @@ class Browser:
 
     ports: list[int]
     # Behind a proxy all machines have one name.
-    client: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=60, headers={"Host": "localhost"}))
+    client: httpx.Client = field(
+        default_factory=lambda: httpx.Client(timeout=PATIENCE_SECONDS, headers={"Host": "localhost"})
+    )
     asked: list[int] = field(default_factory=list)
     """Of each request the port that answered."""
 

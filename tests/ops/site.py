@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
@@ -26,9 +25,9 @@ from memadmin.embedded.server import EmbeddedServer
 from tests.forks import PROCESSES, use_database
 from tests.ports import free_port
 from tests.processes import kill_with_children
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 SECRET = "the heron lands at seven"
-WAIT_SECONDS = 120
 
 
 @dataclass
@@ -85,7 +84,7 @@ class Site:
         """With status 0 where the web server itself does not answer."""
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers={"Cookie": self.cookie})
         try:
-            with urllib.request.urlopen(request, timeout=WAIT_SECONDS) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
                 return Answer(answer.status, answer.read().decode())
         except urllib.error.HTTPError as refused:
             return Answer(refused.code, refused.read().decode())
@@ -153,10 +152,3 @@ def prepare(test: Connection, data_dir: Path) -> None:
         )
     )
     agent_process.end()
-
-
-def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline, f"In vain: {what}"
-        time.sleep(0.05)

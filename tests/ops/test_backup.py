@@ -36,10 +36,10 @@ from tests.erasure.builders import approved, work_off
 from tests.memories.builders import approved as approved_memory
 from tests.ops.runbooks import Runbook, Shell, address_of, agrees, programs_of, working_on
 from tests.people import person, signed_in
-from tests.standby import wait_until
 from tests.template_database import copy_to
+from tests.waiting import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.release
 
 RUNBOOK = Runbook("backup.md")
 

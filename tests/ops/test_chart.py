@@ -23,6 +23,8 @@ from memadmin.web.request_ids import PROBE_PATHS
 from memadmin.web.serving import STOP_WITHIN
 from tests.ops.test_installation_files import KNOWN, check_command, compose, container_file
 
+pytestmark = pytest.mark.release
+
 ROOT = Path(settings.CHECKOUT_DIR)
 CHART = ROOT / "docs/kubernetes/memadmin"
 TOOLS = Path(sys.prefix) / "chart-tests"

@@ -18,7 +18,7 @@ from tests.ops.demos import Demo
 from tests.ops.environments import built_wheel, linked_environment
 from tests.ports import free_port
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.release
 
 MOST_DEPENDENCIES = 10
 

@@ -48,7 +48,7 @@ LEFT_OUT = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_chosen_tests_pass_on_it() -> None:
     if not INSTALLED:
         without("PostgreSQL of Debian", "postgresql")

@@ -34,6 +34,7 @@ from tests.ops.environments import built_wheel, linked_environment
 from tests.people import person
 from tests.ports import free_port
 from tests.processes import called, kill, still_running
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -64,6 +65,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin" / "memadmin"
 
 
+@pytest.mark.release
 def test_every_file_is_in_the_wheel(wheel: Path) -> None:
     carried = set(zipfile.ZipFile(wheel).namelist())
     wanted = {
@@ -131,6 +133,7 @@ def usual_signals() -> Iterator[None]:
         signal.signal(each, handler)
 
 
+@pytest.mark.release
 def test_people_sign_in(demo: Demo, demos: Demos) -> None:
     said = demos.greeting_of[demo]
     assert demo.address in said
@@ -141,6 +144,7 @@ def test_people_sign_in(demo: Demo, demos: Demos) -> None:
         sign_in(demo, role)
 
 
+@pytest.mark.release
 def test_installed_with_pip_it_has_its_templates_and_static_files(demo: Demo) -> None:
     browser = sign_in(demo, "support")
 
@@ -160,6 +164,7 @@ def test_installed_with_pip_it_has_its_templates_and_static_files(demo: Demo) ->
         assert read(each)
 
 
+@pytest.mark.release
 def test_a_killed_demo_is_in_nobodys_way_and_a_second_start_duplicates_nothing(
     demos: Demos, usual_signals: None
 ) -> None:
@@ -230,10 +235,8 @@ def check_roles(demo: Demo, data_dir: Path) -> None:
     """Each part of the demo works under a database role of its own."""
     sign_in(demo, "support")
     with as_administrator(data_dir) as connection:
-        deadline = time.monotonic() + 90
-        while connected(connection) != {"memadmin_web", "memadmin_worker", "memadmin_agents"}:
-            assert time.monotonic() < deadline, connected(connection)
-            time.sleep(0.2)
+        everybody = {"memadmin_web", "memadmin_worker", "memadmin_agents"}
+        wait_until(lambda: connected(connection) == everybody, "each part has its role")
         signed_in = connection.execute(
             "SELECT role.label FROM audit_event JOIN audit_actor AS role ON role.ref = role_ref"
             " WHERE type = 'person.signed_in' ORDER BY number DESC LIMIT 1"
@@ -256,6 +259,7 @@ def connected(connection: psycopg.Connection) -> set[str]:
     return {str(name) for (name,) in connection.execute(others).fetchall()}
 
 
+@pytest.mark.release
 def test_a_killed_database_comes_back_with_the_next_request(demo: Demo, demos: Demos) -> None:
     sign_in(demo, "support")
     kill(server_for(demos.data_dir).ensure_running().pid)
@@ -272,6 +276,7 @@ def is_web_server(program: psutil.Process) -> bool:
         return False
 
 
+@pytest.mark.release
 def test_a_killed_process_of_the_web_server_is_replaced(demo: Demo) -> None:
     (server,) = filter(is_web_server, demo.programs()[1:])
     (serving,) = server.children()
@@ -281,6 +286,7 @@ def test_a_killed_process_of_the_web_server_is_replaced(demo: Demo) -> None:
     assert demo.process.poll() is None
 
 
+@pytest.mark.release
 def test_everything_ends_with_ctrl_c(demos: Demos) -> None:
     demos.any()
     programs = [psutil.Process(server_for(demos.data_dir).ensure_running().pid)]

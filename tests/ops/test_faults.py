@@ -23,12 +23,13 @@ from pytest_django import DjangoDbBlocker
 from memadmin.embedded import cluster
 from memadmin.embedded.server import EmbeddedServer, server_for
 from memadmin.settings import TCP_TIMEOUTS, with_our_options
-from tests.ops.site import Answer, Site, make_site, wait_until
+from tests.ops.site import Answer, Site, make_site
 from tests.processes import kill_with_children
 from tests.stores.servers import without
 from tests.template_database import copy_to
+from tests.waiting import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.release
 
 SMALL_DISK = "340m"
 MOST_CONNECTIONS = "30"

@@ -12,7 +12,6 @@ import re
 import subprocess
 import sys
 import tarfile
-import time
 import urllib.error
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -41,10 +40,10 @@ from tests.ops.runbooks import working_on
 from tests.ops.test_migrations_while_running import LAST_RELEASE
 from tests.ports import free_port
 from tests.processes import kill_with_children
-from tests.standby import wait_until
 from tests.template_database import copy_to
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.release
 
 PASSWORD = "tried by a test"
 
@@ -117,7 +116,7 @@ class Version:
             yield
             assert worker.poll() is None, f"{self.name}: the worker has ended: {log.read_text()}"
             worker.terminate()
-            assert worker.wait(120) == 0, f"{self.name}: {log.read_text()}"
+            assert worker.wait(PATIENCE_SECONDS) == 0, f"{self.name}: {log.read_text()}"
         finally:
             if worker.poll() is None:
                 kill_with_children(worker.pid)
@@ -137,11 +136,8 @@ class Version:
                 stderr=errors,
             )
         try:
-            deadline = time.monotonic() + 120
-            while status_of(build_opener(), f"{address}/healthz") != 200:
-                assert server.poll() is None, f"{self.name}: the web server has ended: {log.read_text()}"
-                assert time.monotonic() < deadline, f"{self.name}: the web server does not answer: {log.read_text()}"
-                time.sleep(0.2)
+            wait_until(lambda: status_of(build_opener(), f"{address}/healthz") == 200 or server.poll() is not None)
+            assert server.poll() is None, f"{self.name}: the web server has ended: {log.read_text()}"
             yield address
         finally:
             if server.poll() is None:
@@ -152,7 +148,7 @@ class Version:
 def status_of(browser: OpenerDirector, address: str) -> int:
     """Status of the answer; 0 without one."""
     try:
-        with browser.open(address, timeout=60) as answer:
+        with browser.open(address, timeout=PATIENCE_SECONDS) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as answer:
         return answer.code
@@ -315,13 +311,13 @@ def test_processes_of_both_write_at_the_same_time(
                 for number, version in enumerate(versions)
             ]
             for program, expected in zip(writing, ["1\n", "1\n", "1 proposed", "1 proposed"], strict=True):
-                said, _ = program.communicate(timeout=300)
+                said, _ = program.communicate(timeout=PATIENCE_SECONDS)
                 assert (program.returncode, expected in said) == (0, True), said
             with working_on(database):
                 records = {record.session_id: record for record in SessionRecord.objects.all()}
             for number, (browser, address) in enumerate(zip(browsers, addresses, strict=True)):
                 page = address + records[names[turn][1 - number]].get_absolute_url()
-                assert "Tea, please." in browser.open(page, timeout=120).read().decode()
+                assert "Tea, please." in browser.open(page, timeout=PATIENCE_SECONDS).read().decode()
         with working_on(database):
             wait_until(lambda: not AuditPending.objects.exists())
     with working_on(database):

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +23,7 @@ from memadmin.embedded import cluster
 from memadmin.embedded.server import server_for
 from tests.stores.servers import without
 from tests.template_database import copy_to
+from tests.waiting import wait_until
 
 PROGRAM = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
 PORT = 6432
@@ -72,7 +72,7 @@ LEFT_OUT = [
     "tests/client/test_synchronous.py::test_closing_ends_the_calls_of_other_threads",
 ]
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.release
 
 
 @pytest.fixture(scope="module")
@@ -108,16 +108,16 @@ def pooler(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDb
 
 
 def wait_until_it_answers(folder: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            connect(folder).close()
-        except psycopg.OperationalError:
-            assert process.poll() is None, process.stderr and process.stderr.read()
-            assert time.monotonic() < deadline, "It does not answer."
-            time.sleep(0.05)
-        else:
-            return
+    wait_until(lambda: process.poll() is not None or answers(folder), "pgbouncer answers")
+    assert process.poll() is None, process.stderr and process.stderr.read()
+
+
+def answers(folder: str) -> bool:
+    try:
+        connect(folder).close()
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 def connect(folder: str) -> psycopg.Connection[tuple[object, ...]]:

@@ -153,7 +153,7 @@ WHERE query LIKE 'SELECT pg_try_advisory_lock%' AND state = 'idle' AND datname =
 """
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_started_twice_one_waits_for_the_other(elsewhere: psycopg.Connection[Any], tmp_path: Path) -> None:
     elsewhere.execute(f"GRANT USAGE, CREATE ON SCHEMA public TO {ROLE}_{os.getpid()}")
     elsewhere.execute("SELECT pg_advisory_lock(%s)", [LOCK])
@@ -178,7 +178,7 @@ WHERE attrelid = 'memories_app_memory'::regclass AND attname = 'embedding'
 """
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_every_remedy_is_named_and_enough(elsewhere: psycopg.Connection[Any], tmp_path: Path) -> None:
     refused = migrate(elsewhere.info, tmp_path)
     assert refused.returncode == 1

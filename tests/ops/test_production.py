@@ -27,7 +27,7 @@ from tests.ops.runbooks import Runbook
 from tests.stores.postgres import INSTALLED, running_postgres
 from tests.stores.servers import without
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.release
 
 NEXT = "0.1.1"
 INSTALLATION, BACKUP = Runbook("production.md"), Runbook("backup.md")

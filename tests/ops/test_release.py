@@ -73,7 +73,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return release.packages_of(folder / "bin/python")
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_the_bill_names_every_locked_package_and_npm_package_with_a_licence(
     packages: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -88,7 +88,7 @@ def test_the_bill_names_every_locked_package_and_npm_package_with_a_licence(
     assert all(release.licence_of(component) for component in bill["components"])
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_the_client_has_a_bill_of_its_own_without_django(tmp_path: Path) -> None:
     lock = release.LOCKS["-client"]
     linked_environment(tmp_path / "environment", lock)
@@ -101,7 +101,7 @@ def test_the_client_has_a_bill_of_its_own_without_django(tmp_path: Path) -> None
     assert "\nwordllama " in (tmp_path / "memadmin-1.2.0-client-licences.txt").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_package_without_a_known_licence_stops_it(packages: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(release.LICENCES, "wordllama")
     with pytest.raises(release.NotReleasable, match="licence of wordllama is unknown"):

@@ -28,7 +28,7 @@ from tests.people import person, signed_in
 from tests.sealed import OLD_KEY, add_sealed, read_by_agent, secrets
 from tests.template_database import copy_to
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.release
 
 RUNBOOK = Runbook("rotation.md")
 

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -22,8 +21,7 @@ from pytest_django.fixtures import Settings
 
 from tests.ports import free_port
 from tests.processes import kill, kill_with_children, still_running
-
-WAIT_SECONDS = 90
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 
 @pytest.fixture
@@ -70,11 +68,8 @@ def answers(port: int) -> bool:
 
 
 def wait_until_it_answers(port: int, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not answers(port):
-        assert server.poll() is None, "The server has ended."
-        assert time.monotonic() < deadline, "The server does not answer."
-        time.sleep(0.1)
+    wait_until(lambda: answers(port) or server.poll() is not None, "the server answers")
+    assert server.poll() is None, "The server has ended."
 
 
 def workers_of(server: subprocess.Popen[bytes]) -> list[psutil.Process]:
@@ -89,27 +84,26 @@ def test_a_killed_worker_is_replaced_and_a_stop_ends_everything(port: int, serve
     assert len(first) == 2
     for worker in first:
         kill(worker.pid)
-    deadline = time.monotonic() + WAIT_SECONDS
-    while len(workers_of(server)) < 2:
-        assert time.monotonic() < deadline, "No worker was started again."
-        time.sleep(0.1)
+    wait_until(lambda: len(workers_of(server)) == 2, "both workers are started again")
     wait_until_it_answers(port, server)
 
     children = workers_of(server)
     server.send_signal(signal.SIGTERM)
-    assert server.wait(WAIT_SECONDS) == 0
+    assert server.wait(PATIENCE_SECONDS) == 0
     assert still_running(children) == []
 
 
 @pytest.mark.slow
 def test_a_stop_waits_for_no_worker_that_is_still_starting(starting_server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while sum(map(is_loading_the_console, workers_of(starting_server))) < 2:
-        assert starting_server.poll() is None, "The server has ended."
-        assert time.monotonic() < deadline, "The workers were not started."
-        time.sleep(0.01)
+    wait_until(
+        lambda: (
+            sum(map(is_loading_the_console, workers_of(starting_server))) == 2 or starting_server.poll() is not None
+        ),
+        "both workers are started",
+    )
+    assert starting_server.poll() is None, "The server has ended."
     starting_server.send_signal(signal.SIGTERM)
-    said, _ = starting_server.communicate(timeout=WAIT_SECONDS)
+    said, _ = starting_server.communicate(timeout=PATIENCE_SECONDS)
     assert starting_server.returncode == 0
     assert b"refused to gracefully stop" not in said
 

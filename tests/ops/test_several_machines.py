@@ -22,7 +22,7 @@ from tests.ops.hosts import SHARED, Browser, Machine, address_of, let_in_by_pass
 from tests.people import person
 from tests.standby import running_standby
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.release, pytest.mark.django_db(transaction=True)]
 
 GOOD = "f7Hq2pLw9x"
 LIMIT = 3

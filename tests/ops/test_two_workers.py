@@ -17,7 +17,7 @@ from tests.erasure.builders import awaiting
 from tests.erasure.faults import erased_of, items_of, with_sessions
 from tests.ops.hosts import Machine, machines
 from tests.people import person
-from tests.standby import wait_until
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,6 +28,7 @@ from sessions_app.management.commands import worker as worker_command
 from tests.audit import events
 from tests.processes import kill
 from tests.template_database import copy_to
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -91,13 +91,10 @@ def last_job_done(server: EmbeddedServer) -> int:
 
 def wait_for_a_job_after(last: int, server: EmbeddedServer) -> None:
     """Periodic jobs come every five seconds."""
-    deadline = time.monotonic() + 90
-    while last_job_done(server) <= last:
-        assert time.monotonic() < deadline, "The worker does nothing."
-        time.sleep(0.2)
+    wait_until(lambda: last_job_done(server) > last, "the worker does a job")
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_it_survives_a_kill_of_the_embedded_server_and_ends_well_when_it_is_asked_to_stop(
     worker: subprocess.Popen[str], server: EmbeddedServer
 ) -> None:
@@ -111,7 +108,7 @@ def test_it_survives_a_kill_of_the_embedded_server_and_ends_well_when_it_is_aske
     # It signs off, and leaves no event without a place.
     number = insert_event(server)
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(60) == 0
+    assert worker.wait(PATIENCE_SECONDS) == 0
     host = server.ensure_running().socket_dir
     with psycopg.connect(host=host, user="postgres", dbname="memadmin") as connection:
         assert connection.execute("SELECT count(*) FROM procrastinate_workers").fetchone() == (0,)
@@ -119,10 +116,7 @@ def test_it_survives_a_kill_of_the_embedded_server_and_ends_well_when_it_is_aske
 
 
 def wait_for_its_place(number: int, server: EmbeddedServer) -> None:
-    deadline = time.monotonic() + 90
-    while not has_a_place(number, server):
-        assert time.monotonic() < deadline, "The worker sequences nothing."
-        time.sleep(0.2)
+    wait_until(lambda: has_a_place(number, server), "the worker sequences the event")
 
 
 def insert_event(server: EmbeddedServer) -> int:

@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -29,6 +28,7 @@ from sessions_app.management.commands import worker as worker_command
 from tests.ports import free_port
 from tests.runs.conftest import ROWS, run  # noqa: F401
 from tests.template_database import copy_to
+from tests.waiting import wait_until
 
 TOKEN = "token-of-the-tests-0123456789"
 
@@ -98,11 +98,7 @@ def value(text: str, name: str, **labels: str) -> float:
 
 
 def wait_for(address: str, is_there: Callable[[str], bool]) -> str:
-    deadline = time.monotonic() + 150
-    while not is_there(text := scraped(address)):
-        assert time.monotonic() < deadline, text
-        time.sleep(0.2)
-    return text
+    return wait_until(lambda: text if is_there(text := scraped(address)) else "", "the figures")
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from tests.runs import moving, program
 from tests.runs.conftest import ROWS, let_the_lease_expire
 from tests.runs.moving import count_done
 from tests.template_database import copy_to
+from tests.waiting import wait_until
 
 State = Run.State
 
@@ -92,10 +92,7 @@ def start() -> Iterator[Callable[..., Program]]:
 
 def wait_until_it_can_be_taken(run: Run) -> None:
     """PostgreSQL has noticed that the process of the transaction is gone, or has ended it."""
-    deadline = time.monotonic() + 60
-    while not can_be_taken(run):
-        assert time.monotonic() < deadline, "its row stays locked"
-        time.sleep(0.02)
+    wait_until(lambda: can_be_taken(run), "its row is free")
 
 
 def can_be_taken(run: Run) -> bool:

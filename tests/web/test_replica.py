@@ -27,7 +27,8 @@ from tests.erasure.builders import approved, work_off
 from tests.erasure.faults import with_sessions
 from tests.memories.builders import approved as approved_memory
 from tests.people import person, signed_in
-from tests.standby import START_SECONDS, Standby, reading_from, running_standby, wait_until
+from tests.standby import Standby, reading_from, running_standby
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True, databases=["default", "replica"])]
 
@@ -44,7 +45,7 @@ def standby(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterat
 @pytest.fixture
 def reading(standby: Standby, agent_tables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Standby]:
     """The replica, which is waited for as long as it takes; beside it the main store of an agent."""
-    monkeypatch.setattr(replica, "CATCH_UP_SECONDS", START_SECONDS)
+    monkeypatch.setattr(replica, "CATCH_UP_SECONDS", PATIENCE_SECONDS)
     replica.ask_again()
     attach_main_store()
     yield standby
