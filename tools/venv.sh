@@ -18,14 +18,32 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     "$python" -m venv --clear .venv
 fi
 echo "Installing what $lock names into .venv ..."
-# One line for each package, since this takes minutes. A pipe ends with the status of its last program, so pip's is kept.
+# One line for each package, since this takes minutes; by the shell, because some programs read a pipe in large blocks.
+# A pipe ends with the status of its last program, so pip's is kept.
 failed=.venv/.failed
+# Without what is for other systems.
+total=$(.venv/bin/python -c '
+import re, sys
+from pip._vendor.packaging.requirements import Requirement
+named = map(Requirement, re.findall(r"^\w[^\\\n]*==[^\\\n]*", open(sys.argv[1]).read(), re.M))
+print(sum(not each.marker or each.marker.evaluate() for each in named))' "$lock")
+begun=$(date +%s)
 rm -f "$failed"
 {
     .venv/bin/python -m pip install --progress-bar off --disable-pip-version-check --require-hashes \
         --requirement "$lock" || touch "$failed"
-} | awk -v about="$(grep -c '^[a-z].*==' "$lock")" '
-    /^Collecting/ { printf "  %d of about %d: %s\n", ++count, about, $2; fflush() }
-    /^Installing collected/ { print "  unpacking them ..."; fflush() }'
+} | {
+    count=0
+    while read -r verb name _; do
+        case $verb in
+        Collecting | Processing)
+            count=$((count + 1))
+            echo "  $count of $total: ${name##*/}"
+            ;;
+        Installing) echo "  unpacking $count packages ..." ;;
+        esac
+    done
+}
 [ ! -e "$failed" ] || exit 1
 cp "$lock" "$stamp"
+echo "Installed in $(($(date +%s) - begun)) seconds."

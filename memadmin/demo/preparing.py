@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable
-from contextlib import aclosing
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, aclosing
 from datetime import timedelta
 from io import StringIO
+from typing import TypeAlias
 
 from django.conf import settings
 from django.contrib.auth.hashers import check_password, make_password
@@ -47,6 +48,10 @@ LOCK = 0x64656D6F
 """PostgreSQL advisory lock of the process that prepares a demo."""
 
 
+Step: TypeAlias = Callable[[str], AbstractContextManager[None]]
+"""A block that is reported by its name when it begins, and with its seconds when it ends."""
+
+
 class NameTaken(Exception):
     """A user of this name exists already, and the demo must not change their password."""
 
@@ -56,20 +61,23 @@ def wait_for_turn() -> None:
     migrating.take_turn(connection, LOCK)
 
 
-def prepare(password: str) -> list[str]:
-    """Tables, store, logins and conversations; returns the names that can sign in with `password`. Raises NameTaken."""
-    call_command("migrate", verbosity=0, interactive=False)
-    call_command("collectstatic", verbosity=0, interactive=False)
-    asyncio.run(_create_agent_tables())
-    names = make_logins(password)
-    store = declare_store(registry.MAIN_STORE, agent_roles=[role] if (role := role_of("agents")) else [])
-    attach_store(store)
-    others = talks.connect()
-    hand_over_key([store, *(each for each, place in zip(others, talks.PLACES, strict=True) if place.is_sealed)])
-    for each in (store, *others):
-        add_patterns(each)
-    if ROLES:
-        call_command("db_roles", apply=True, stdout=StringIO())
+def prepare(password: str, step: Step) -> list[str]:
+    """Tables, stores and logins; returns the names that can sign in with `password`. Raises NameTaken."""
+    with step("Tables"):
+        call_command("migrate", verbosity=0, interactive=False)
+        asyncio.run(_create_agent_tables())
+    with step("Static files"):
+        call_command("collectstatic", verbosity=0, interactive=False)
+    with step("Logins and stores"):
+        names = make_logins(password)
+        store = declare_store(registry.MAIN_STORE, agent_roles=[role] if (role := role_of("agents")) else [])
+        attach_store(store)
+        others = talks.connect()
+        hand_over_key([store, *(each for each, place in zip(others, talks.PLACES, strict=True) if place.is_sealed)])
+        for each in (store, *others):
+            add_patterns(each)
+        if ROLES:
+            call_command("db_roles", apply=True, stdout=StringIO())
     return names
 
 
@@ -133,19 +141,22 @@ def add_patterns(store: SessionStore) -> None:
             patterns.add_pattern(store, name=name, text=text, subject_kind=SubjectKind.USER, by=administrator)
 
 
-def tell_stories() -> int:
+def tell_stories(step: Step) -> int:
     """Plays the demo conversations that are not stored yet; returns their number."""
-    count = len(agents.run_all(role=role_of("agents")))
-    with remembering.reached(role_of("agents")):
+    with step("Conversations of demo agents"):
+        count = len(agents.run_all(role=role_of("agents")))
+    with step("Conversations in other stores"), remembering.reached(role_of("agents")):
         count += talks.tell()
-    if count:
-        # The worker would discover those in files half a minute later.
-        discover_sessions()
-    hold_a_session()
-    cases.open_cases(role=role_of("agents"))
-    expiring.keep_policies(role=role_of("agents"))
-    # The worker counts only every few minutes, and the first page has charts.
-    count_days()
+        if count:
+            # The worker would discover those in files half a minute later.
+            discover_sessions()
+    with step("Holds, requests and policies"):
+        hold_a_session()
+        cases.open_cases(role=role_of("agents"))
+        expiring.keep_policies(role=role_of("agents"))
+    with step("Charts"):
+        # The worker counts only every few minutes, and the first page has charts.
+        count_days()
     return count
 
 

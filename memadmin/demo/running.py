@@ -19,7 +19,8 @@ import psutil
 
 from memadmin.web.serving import reason_not_to_listen
 
-START_SECONDS = 60
+START_SECONDS = 300
+"""A program that ends is noticed at once; this is for a machine that does much else."""
 STOP_SECONDS = 20
 
 

@@ -325,8 +325,8 @@ def test_a_program_that_dies_stops_the_demo(usual_signals: None, monkeypatch: py
         monkeypatch.setenv(variable, "put back afterwards")
     monkeypatch.setattr(settings, "PORT", free_port())
     monkeypatch.setattr(preparing, "wait_for_turn", lambda: None)
-    monkeypatch.setattr(preparing, "prepare", lambda password: [])
-    monkeypatch.setattr(preparing, "tell_stories", lambda: 0)
+    monkeypatch.setattr(preparing, "prepare", lambda password, step: [])
+    monkeypatch.setattr(preparing, "tell_stories", lambda step: 0)
     monkeypatch.setattr(running, "worker_command", lambda: runs)
     monkeypatch.setattr(serving, "web_command", lambda port: runs)
     monkeypatch.setattr(running, "wait_until_ready", kill_one)
@@ -386,7 +386,7 @@ def test_a_new_password_is_everybodys() -> None:
 def test_a_full_disk_is_one_sentence(usual_signals: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a disk that only says that it is full; tests/embedded fills a real one."""
 
-    def fail(password: str) -> None:
+    def fail(password: str, step: preparing.Step) -> None:
         raise OSError("could not extend file")
 
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 0}))

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
@@ -52,8 +53,8 @@ class Command(BaseCommand):
         running.refuse_a_taken_port(port)
         self.stdout.write(f"Preparing the database in {settings.DATA_DIR} ...")
         preparing.wait_for_turn()
-        names = preparing.prepare(password)
-        if conversations := preparing.tell_stories():
+        names = preparing.prepare(password, self.step)
+        if conversations := preparing.tell_stories(self.step):
             self.stdout.write(f"Created {conversations} demo conversations.")
         connection.close()
         # The password is on the screen for all to read, so a second factor would protect nothing.
@@ -66,9 +67,23 @@ class Command(BaseCommand):
         commands = {"worker": running.worker_command(), "web_server": serving.web_command(port=port)}
         roles = {"worker": preparing.role_of("worker"), "web_server": preparing.role_of("web")}
         with running.programs(roles=roles, **commands) as programs:
-            running.wait_until_ready(port, programs)
+            with self.step("Web server and worker"):
+                running.wait_until_ready(port, programs)
             self.greet(port, names, password)
             asyncio.run(self.attend(programs))
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Prints the name of a step of the preparation at once, and the seconds that it took when it is done."""
+        self.stdout.write(f"  {name} ...", ending="")
+        self.stdout.flush()
+        begun = time.monotonic()
+        try:
+            yield
+        except BaseException:
+            self.stdout.write("")
+            raise
+        self.stdout.write(f" {time.monotonic() - begun:.0f} s")
 
     def greet(self, port: int, names: Sequence[str], password: str) -> None:
         self.stdout.write(
