@@ -23,10 +23,12 @@ from pytest_django import DjangoDbBlocker
 
 from memadmin.audit.log.proofs import share_keys
 from memadmin.deploy.roles import Roles
+from sessions_app.models import SessionStore
 from sessions_app.stores import circuit_breaker
 from tests.agents import agent_process, drop_agent_tables
 from tests.deploy.connecting import bring_into_force, our_roles, take_away
 from tests.flushing import flush_as_owner, remember_first_rows
+from tests.kept_store import kept_main_store as the_kept_store
 from tests.people import person, signed_in
 from tests.template_database import template_database
 
@@ -78,10 +80,19 @@ def nobody_tried_before() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def agents_end() -> Iterator[None]:
-    """The next file's agents open their own connections."""
+def agents_end(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The next file's agents open their own connections, on tables of their own."""
     yield
     agent_process.end()
+    with django_db_blocker.unblock():
+        the_kept_store.end()
+
+
+@pytest.fixture(autouse=True)
+def only_who_asks_has_the_kept_store(request: pytest.FixtureRequest, django_db_blocker: DjangoDbBlocker) -> None:
+    if "kept_main_store" not in request.fixturenames:
+        with django_db_blocker.unblock():
+            the_kept_store.end()
 
 
 @pytest.fixture(autouse=True)
@@ -167,6 +178,15 @@ def kept_in_force(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> 
 
 
 @pytest.fixture
+def kept_main_store(transactional_db: None) -> Iterator[SessionStore]:
+    """The main store, attached and empty; agents write in connections of their own. Tests that follow each other take
+    over its tables, which costs a tenth of `agent_tables` and attaching: see kept_store.py.
+    """
+    yield the_kept_store.begin()
+    the_kept_store.after_test()
+
+
+@pytest.fixture
 def agent_tables(transactional_db: None) -> Iterator[None]:
     """A database in which agents create their tables and write, in connections of their own; all gone afterwards."""
     yield
@@ -192,8 +212,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_in_browser(item) or has_real_transactions(item) or item.get_closest_marker("release"):
             item.add_marker(pytest.mark.slow)
-        if worlds := {"shared_world", "committed_world"}.intersection(getattr(item, "fixturenames", ())):
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if worlds := {"shared_world", "committed_world"} & fixtures:
             assert not has_real_transactions(item), f"{item.nodeid} would empty {worlds} for the rest of its file."
+        if "kept_main_store" in fixtures:
+            assert "agent_tables" not in fixtures, f"{item.nodeid} would drop the tables of the kept store."
     items.sort(key=is_in_browser)
 
 

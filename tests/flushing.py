@@ -47,6 +47,8 @@ PAGES_OF_A_NEW_TABLE = 10
 OUR_TABLES = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
 
 _first_rows: dict[str, str] = {}
+_kept_rows: dict[str, str] = {}
+_of_agents: list[str] = []
 
 
 def remember_first_rows() -> None:
@@ -59,9 +61,30 @@ def remember_first_rows() -> None:
 
 
 def rows_from_migrations(cursor: CursorWrapper) -> dict[str, str]:
-    each = [f"(SELECT json_agg(each ORDER BY id)::text FROM {table} AS each)" for table in FROM_MIGRATIONS]
+    return rows_of(cursor, FROM_MIGRATIONS, "id")
+
+
+def rows_of(cursor: CursorWrapper, tables: Sequence[str], order: str) -> dict[str, str]:
+    each = [f"(SELECT json_agg(each ORDER BY {order})::text FROM {table} AS each)" for table in tables]
     cursor.execute(f"SELECT {', '.join(each)}")
-    return dict(zip(FROM_MIGRATIONS, cursor.fetchone(), strict=True))
+    return dict(zip(tables, cursor.fetchone(), strict=True))
+
+
+def keep_rows(tables: Sequence[str]) -> None:
+    """Makes all rows that there are now come back whenever the tables are emptied, until `forget_kept_rows`. The given
+    tables, of agents, are emptied with Django's.
+    """
+    with connection.cursor() as cursor:
+        django = connection.introspection.django_table_names(only_existing=True, include_views=False)
+        filled = [table for table in django if table not in FROM_MIGRATIONS]
+        cursor.execute(" UNION ALL ".join(f"SELECT '{each}' WHERE EXISTS (SELECT FROM \"{each}\")" for each in filled))
+        _kept_rows.update(rows_of(cursor, [table for (table,) in cursor.fetchall()], "each::text"))
+    _of_agents.extend(tables)
+
+
+def forget_kept_rows() -> None:
+    _kept_rows.clear()
+    _of_agents.clear()
 
 
 def flush_as_owner(operations: DatabaseOperations, statements: Sequence[str]) -> None:
@@ -72,13 +95,17 @@ def flush_as_owner(operations: DatabaseOperations, statements: Sequence[str]) ->
 
 
 def empty(tables: Sequence[str]) -> None:
-    """No row is left in these tables and in those of jobs, but for what migrations have put there."""
+    """No row is left in these tables and in those of jobs, but for what migrations have put there, and kept rows."""
     with transaction.atomic(), connection.cursor() as cursor:
         # No trigger fires, except those that always do.
         cursor.execute("SET LOCAL session_replication_role = replica")
         changed = rows_from_migrations(cursor) != _first_rows
         kept = [] if changed else FROM_MIGRATIONS
-        filled, grown = _filled_and_grown(cursor, [table for table in (*tables, *JOBS) if table not in kept])
+        if _kept_rows:
+            now = rows_of(cursor, list(_kept_rows), "each::text")
+            kept = [*kept, *(table for table, rows in _kept_rows.items() if rows == now[table])]
+        emptied = [table for table in (*_of_agents, *tables, *JOBS) if table not in kept]
+        filled, grown = _filled_and_grown(cursor, emptied)
         cursor.execute(GUARDS)
         # What refers to a table is truncated with it, with rows or without.
         guards = [(table, guard) for table, guard in cursor.fetchall() if grown or table in filled]
@@ -88,8 +115,14 @@ def empty(tables: Sequence[str]) -> None:
             cursor.execute("TRUNCATE {} CASCADE".format(", ".join(f'"{table}"' for table in grown)))
         for table in filled:
             cursor.execute(f'DELETE FROM "{table}"')
+        if _of_agents:
+            counters = [f"{table}_id_seq" for table in _of_agents]
+            cursor.execute("SELECT setval(oid, 1, false) FROM pg_class WHERE relname = ANY(%s)", [counters])
         if changed:
             _bring_back(cursor)
+        for table, rows in _kept_rows.items():
+            if grown or table not in kept:
+                _insert(cursor, table, rows)
         for table, guard in guards:
             cursor.execute(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {guard}")
 
@@ -115,10 +148,14 @@ def _filled_and_grown(cursor: CursorWrapper, tables: Sequence[str]) -> tuple[lis
 
 def _bring_back(cursor: CursorWrapper) -> None:
     for table, rows in _first_rows.items():
-        # Where the log alone is emptied, they are still there.
-        again = f"SELECT * FROM json_populate_recordset(NULL::{table}, %s) ON CONFLICT DO NOTHING"
-        cursor.execute(f"INSERT INTO {table} {again}", [rows])
+        _insert(cursor, table, rows)
         if table in WITHOUT_COUNTER:
             continue
         counter = f"pg_get_serial_sequence('{table}', 'id')"
         cursor.execute(f"SELECT setval({counter}, greatest(nextval({counter}), max(id))) FROM {table}")
+
+
+def _insert(cursor: CursorWrapper, table: str, rows: str) -> None:
+    # Where the log alone is emptied, they are still there.
+    again = f"SELECT * FROM json_populate_recordset(NULL::{table}, %s) ON CONFLICT DO NOTHING"
+    cursor.execute(f"INSERT INTO {table} OVERRIDING SYSTEM VALUE {again}", [rows])

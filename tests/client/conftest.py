@@ -6,20 +6,19 @@ from psycopg.conninfo import make_conninfo
 
 from memadmin.deploy.roles import Roles
 from sessions_app.models import SessionStore
-from tests.agents import attach_main_store
-from tests.deploy.connecting import bring_into_force
+from tests import kept_store
 from tests.stores.conftest import redis_server, shared_redis  # noqa: F401
 
 
 @pytest.fixture
-def main_store(agent_tables: None) -> SessionStore:
-    return attach_main_store()
+def main_store(kept_main_store: SessionStore) -> SessionStore:
+    return kept_main_store
 
 
 @pytest.fixture
 def dsn(main_store: SessionStore, kept_in_force: Roles) -> str:
     """Where agents reach the console's database, under the role that they have in production."""
-    bring_into_force(kept_in_force)  # on the tables of this test
+    kept_store.kept_main_store.bring_into_force(kept_in_force)
     return address(kept_in_force["agents"])
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -30,14 +34,17 @@ def loop_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "memadmin-client-loop"]
 
 
-PROGRAM = """
-import os, sys
+IMPORTS = """
+import json, os, sys
 from agents import Agent, RunConfig, Runner, SQLiteSession
 from agents.testing import ScriptedModel, assistant_message
 from memadmin.client.connection import Console
 from memadmin.client.hooks import MemoryHooks
 from memadmin.client.memories import MemoryClient
+"""
 
+PROGRAM = f"""
+{IMPORTS}
 client = MemoryClient(Console(sys.argv[1], seconds=float(sys.argv[2])), embedder="none")
 hooks = MemoryHooks(client)
 
@@ -57,9 +64,46 @@ if child:
 """
 
 
-def ended(program: str, dsn: str, *, seconds: float = PATIENCE_SECONDS) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", program, dsn, str(seconds)]
-    return subprocess.run(command, check=False, capture_output=True, text=True)
+STARTS_PROGRAMS = f"""
+{IMPORTS}
+for asked in sys.stdin:
+    program, said, *sys.argv = json.loads(asked)
+    if not os.fork():
+        for number in (1, 2):
+            os.dup2(os.open(f"{{said}}.{{number}}", os.O_WRONLY | os.O_CREAT), number)
+        exec(program, {{"__name__": "__main__"}})
+        sys.exit()
+    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+"""
+"""Runs programs, each in a new process in which the SDK is loaded already: loading takes seconds."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+RunProgram = Callable[..., Ended]
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunProgram]:
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTS_PROGRAMS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as starter:
+
+        def run(program: str, dsn: str, *, seconds: float = PATIENCE_SECONDS) -> Ended:
+            assert starter.stdin
+            assert starter.stdout
+            said = tmp_path_factory.mktemp("program") / "said"
+            starter.stdin.write(json.dumps([program, str(said), "-c", dsn, str(seconds)]) + "\n")
+            starter.stdin.flush()
+            code = int(starter.stdout.readline())
+            return Ended(code, *(Path(f"{said}.{number}").read_text() for number in (1, 2)))
+
+        yield run
 
 
 def outcomes() -> set[str]:
@@ -67,16 +111,18 @@ def outcomes() -> set[str]:
 
 
 MANY = """
-for _ in range(300):
+for _ in range(100):
     client.signal_later("rating", value=5, subject="ada")
 """
 
 
 @pytest.mark.slow
 def test_a_program_sends_all_signals_before_it_ends(dsn: str) -> None:
-    done = ended(PROGRAM + MANY, dsn)
+    """Of its own, which loads all that it needs."""
+    command = [sys.executable, "-c", PROGRAM + MANY, dsn, str(PATIENCE_SECONDS)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert (done.returncode, outcomes()) == (0, {"s1"}), done.stderr
-    assert Signal.objects.filter(kind="rating").count() == 300
+    assert Signal.objects.filter(kind="rating").count() == 100
 
 
 AT_THE_END = """
@@ -87,7 +133,7 @@ atexit.register(client.signal_later, "rating", value=5, subject="ada")
 
 
 @pytest.mark.slow
-def test_the_host_is_found_although_the_program_ends(dsn: str) -> None:
+def test_the_host_is_found_although_the_program_ends(dsn: str, ended: RunProgram) -> None:
     """When handlers of the end are called, no thread can be started any more that would look up the host's name."""
     relay = Relay(dsn)
     try:
@@ -105,20 +151,20 @@ atexit.register(lambda: client.signal_later("rating", value=5, subject="ada"))
 
 
 @pytest.mark.slow
-def test_a_signal_after_the_last_moment_keeps_no_program_running(dsn: str) -> None:
+def test_a_signal_after_the_last_moment_keeps_no_program_running(dsn: str, ended: RunProgram) -> None:
     done = ended(TOO_LATE + PROGRAM, dsn)
     assert (done.returncode, outcomes()) == (0, {"s1"}), done.stderr
 
 
 @pytest.mark.slow
-def test_a_forked_process_sends_its_own(dsn: str) -> None:
+def test_a_forked_process_sends_its_own(dsn: str, ended: RunProgram) -> None:
     done = ended(PROGRAM + FORKING, dsn)
     agents = set(Signal.objects.values_list("agent", flat=True))
     assert (done.returncode, agents) == (0, {"Support", "parent", "child"}), done.stderr
 
 
 @pytest.mark.slow
-def test_a_program_ends_although_its_signals_cannot_be_sent(dsn: str) -> None:
+def test_a_program_ends_although_its_signals_cannot_be_sent(dsn: str, ended: RunProgram) -> None:
     with psycopg.connect(address()) as other:
         other.execute("LOCK TABLE memories_app_signal")
         done = ended(PROGRAM, dsn, seconds=1.0)

@@ -78,8 +78,8 @@ def test_vectors_of_another_embedder_are_not_compared(told: tuple[Roles, Subject
 
 
 def test_what_is_meant_for_others_leaves_no_run_without_what_is_meant_for_it(agents_role: Roles) -> None:  # noqa: F811
-    """The index of vectors names the nearest of all agents' memories: here twice as many as it gives at once."""
-    for number in range(80):
+    """The index of vectors names the nearest of all agents' memories: here more than it gives at once."""
+    for number in range(45):
         approved(f"Offer a refund to the card that paid, desk {number}.", agents=["billing"], is_embedded=True)
     approved("Give travellers their money back by voucher.", agents=["kiosk"], is_embedded=True)
     with connection.cursor() as cursor:

@@ -196,7 +196,7 @@ def test_a_statement_is_one_line_of_text_without_tags(statement: str) -> None:
 
 
 def test_what_is_meant_for_others_does_not_crowd_out_what_is_meant_for_it(dsn: str) -> None:
-    for number in range(80):
+    for number in range(45):
         approved(f"Offer a refund to the card that paid, desk {number}.", agents=["billing"], is_embedded=True)
     approved("Give travellers their money back by voucher.", agents=["kiosk"], is_embedded=True)
     # By the index, as the planner finds among many more.

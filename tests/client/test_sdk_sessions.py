@@ -112,7 +112,7 @@ def fetched() -> None:
         pytest.skip("NO TESTS OF THE SDK: its source distribution could not be had (tools/install-sdk-tests.sh).")
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.usefixtures("fetched")
 def test_governed_sessions_pass_the_sdks_own_tests_of_sessions(tmp_path: Path) -> None:
     """A session that forgets the limit does not pass them."""

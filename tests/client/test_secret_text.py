@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from memadmin.client.secret_text import MASKED, mask_item
+from tests.cases import for_each
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 4
 CARD = "4111-1111-1111-1111"
@@ -22,7 +21,7 @@ def said(*texts: str) -> dict[str, Any]:
     return {"role": "user", "content": [{"type": "input_text", "text": text} for text in texts]}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "item",
     [
         {"role": "user", "content": f"Keys: {TOKEN}, {CARD}."},
@@ -53,7 +52,7 @@ def test_secret_is_masked_wherever_it_stands(item: dict[str, Any]) -> None:
     assert masked.keys() == item.keys()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "item",
     [
         {"type": "function_call", "call_id": "call_4111111111111111", "id": "fc_4111111111111111", "arguments": "{}"},

@@ -11,6 +11,7 @@ import pytest
 
 from memadmin.client import embedding
 from memadmin.client.synchronous import SyncMemoryClient
+from tests.cases import for_each
 from tests.client.agents import client_at, in_agent
 
 
@@ -37,7 +38,7 @@ def test_a_warm_client_has_loaded_the_embedder_beside_its_event_loop(monkeypatch
     assert threads[0].startswith("memadmin-client")
 
 
-@pytest.mark.parametrize("embedder", ["none", "openai:text-embedding-3-small"])
+@for_each("embedder", ["none", "openai:text-embedding-3-small"])
 def test_embedders_with_nothing_to_load_are_warm(embedder: str) -> None:
     in_agent(client_at("postgresql://nobody.invalid/none", embedder=embedder).warm)
 

@@ -9,6 +9,7 @@ import pytest
 
 from memadmin.client.candidates import with_likeness
 from memadmin.client.embedding import MOST_WORDS, WordLlamaEmbedder, compare, words_of
+from tests.cases import for_each
 from tests.client.test_recalling import candidate
 
 EMBEDDER = WordLlamaEmbedder()
@@ -55,14 +56,14 @@ def test_rare_words_count_more_than_frequent_ones() -> None:
     assert rare > frequent + 0.3
 
 
-@pytest.mark.parametrize(("common", "single"), [("order", "coat"), ("coat", "order")])
+@for_each(("common", "single"), [("order", "coat"), ("coat", "order")])
 def test_a_word_that_most_of_the_texts_have_counts_less(common: str, single: str) -> None:
     *others, one = likeness("order coat", *[f"{common} {number}" for number in range(8)], single)
     assert one > max(others)
 
 
-@pytest.mark.parametrize("query", ["", "?!", "\x00", "ありがとう", "🚲", "x" * 3000, "word " * 3000])
-@pytest.mark.parametrize("text", ["", "...", "Ордер 7", "🚲", "y" * 3000, "Has a bicycle."])
+@for_each("query", ["", "?!", "\x00", "ありがとう", "🚲", "x" * 3000, "word " * 3000])
+@for_each("text", ["", "...", "Ордер 7", "🚲", "y" * 3000, "Has a bicycle."])
 def test_any_text_has_a_share_between_0_and_1(query: str, text: str) -> None:
     assert all(0 <= share <= 1.000001 for share in likeness(query, text, "Has a bicycle."))
     assert all(-1.000001 <= cosine <= 1.000001 for cosine in meaning(query, text, "Has a bicycle."))

@@ -15,7 +15,6 @@ from memadmin.audit.models import AuditEvent
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.encryption import EncryptionRefused, declare_encryption
-from tests.agents import attach_main_store
 from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, add_sealed, secrets
 from tests.sealed import keys as keys
 
@@ -23,8 +22,8 @@ pytestmark = pytest.mark.usefixtures("keys")
 
 
 @pytest.fixture
-def store(agent_tables: None) -> SessionStore:
-    return attach_main_store()
+def store(kept_main_store: SessionStore) -> SessionStore:
+    return kept_main_store
 
 
 def command(*arguments: str) -> str:

@@ -18,6 +18,7 @@ from memadmin.client.master_key import UnusableKey
 from memadmin.environment import NamedSecret
 from sessions_app.encryption import Keyring, SessionKey
 from sessions_app.encryption.keys import doubt_about
+from tests.cases import for_each
 from tests.sealed import OLD_KEY, sealed_in_memory, secrets
 
 FERNET = Fernet.generate_key().decode()
@@ -37,7 +38,7 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("text", KEYS.values(), ids=KEYS)
+@for_each("text", KEYS.values(), ids=KEYS)
 def test_what_the_sdk_sealed_opens_with_the_same_text(text: str) -> None:
     (item,) = sealed_in_memory("Hi", key=text, session_id="customer_1:ticket_2")
     token = item.raw.split('"payload":"')[1].split('"')[0]
@@ -50,7 +51,7 @@ def test_a_key_without_its_padding_is_a_different_one() -> None:
     assert "without the “=” at its end" in doubt_about(FERNET.rstrip("="))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "words"),
     [
         (FERNET, ""),

@@ -31,7 +31,7 @@ from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.purging import PurgeRefused, PurgeReport, preview_purge, purge_expired, request_purge
 from sessions_app.services.store_config import declare_store
 from sessions_app.stores import rewriting
-from tests.agents import add_items, attach_main_store, run_sql, second_connection
+from tests.agents import add_items, run_sql, second_connection
 from tests.meanwhile import somebody_else, wait_until_blocked
 from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, add_sealed, as_items, read_by_agent, written_ago
 from tests.sealed import keys as keys
@@ -44,8 +44,8 @@ TTL = timedelta(minutes=10)
 
 
 @pytest.fixture
-def store(agent_tables: None) -> SessionStore:
-    return declare_encryption(attach_main_store(), key="old", ttl=TTL)
+def store(kept_main_store: SessionStore) -> SessionStore:
+    return declare_encryption(kept_main_store, key="old", ttl=TTL)
 
 
 def purged(store: SessionStore, **limits: Any) -> PurgeReport:
@@ -85,8 +85,8 @@ def test_nothing_goes_where_the_ttl_of_the_agents_is_not_declared(store: Session
     assert not Run.objects.exists()
 
 
-def test_a_store_begins_without_a_ttl(agent_tables: None) -> None:
-    assert attach_main_store().encryption_ttl_seconds is None
+def test_a_store_begins_without_a_ttl(kept_main_store: SessionStore) -> None:
+    assert kept_main_store.encryption_ttl_seconds is None
 
 
 @pytest.mark.parametrize("change", [{"forgets_ttl": True}, {"ttl": timedelta(days=30)}])

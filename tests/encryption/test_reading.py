@@ -24,7 +24,7 @@ from sessions_app.models import SessionFinding, SessionRecord, SessionStore
 from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.inspection import inspect_session
 from sessions_app.stores.base import Backend
-from tests.agents import add_items, attach_main_store, run_sql
+from tests.agents import add_items, run_sql
 from tests.people import person, signed_in
 from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, add_sealed, secrets
 from tests.sealed import keys as keys
@@ -35,8 +35,8 @@ SECRET = "The cardiologist has time on Monday"
 
 
 @pytest.fixture
-def store(agent_tables: None) -> SessionStore:
-    return declare_encryption(attach_main_store(), key="old")
+def store(kept_main_store: SessionStore) -> SessionStore:
+    return declare_encryption(kept_main_store, key="old")
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sessions_app.encryption import BadSessionIds, Keyring, Sealing, SessionSeals, WrapperIds
 from sessions_app.encryption.sealing import is_token
 from sessions_app.items import SealState, StoredItem
+from tests.cases import for_each
 from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, sealed_in_memory, secrets, stored
 
 TEN_MINUTES = timedelta(seconds=600)
@@ -101,7 +102,7 @@ def test_whether_the_key_is_right_may_be_known_from_elsewhere_and_is_asked_once(
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize("payload", ["", "gAAAA", "!" * 120, 5, None, "A" * 120, {}])
+@for_each("payload", ["", "gAAAA", "!" * 120, 5, None, "A" * 120, {}])
 def test_what_is_no_token_was_tampered_with_and_needs_no_key_to_tell(payload: Any) -> None:
     (item,) = sealed_in_memory("Hi", key=OLD_KEY)
     assert states(seals("").examined_now([changed(item, payload=payload)])) == [SealState.TAMPERED]
@@ -124,11 +125,11 @@ def test_an_envelope_from_another_session_does_not_open_here() -> None:
     assert states(seals().examined_now([here, elsewhere])) == [SealState.SOUND, SealState.TAMPERED]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("age", "is_expired", "is_ahead"),
     [(0, False, False), (595, False, False), (602, True, False), (86_400, True, False), (-120, False, True)],
 )
-@pytest.mark.parametrize("key_name", ["old", ""])
+@for_each("key_name", ["old", ""])
 def test_expiry_follows_the_ttl_with_and_without_a_key(
     age: int, is_expired: bool, is_ahead: bool, key_name: str
 ) -> None:
@@ -150,7 +151,7 @@ def test_an_item_read_in_part_cannot_be_checked() -> None:
     assert states(seals().examined([part], at=datetime.now(UTC), opens=True)) == [SealState.UNCHECKED]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [{"role": "user", "content": '{"__enc__": 1}'}, {"__enc__": 1}, {"__enc__": 2, "v": 1, "kid": "", "payload": ""}],
 )
@@ -158,8 +159,8 @@ def test_what_is_no_envelope_has_no_seal(value: Any) -> None:
     assert states(seals().examined_now([stored(1, value), stored(2, "{not json __enc__")])) == ["", ""]
 
 
-@pytest.mark.parametrize("seconds", [0, 2**31, 253_402_300_799, 253_402_300_800, 2**63, 2**64 - 1])
-@pytest.mark.parametrize("ttl", [timedelta(seconds=1), timedelta(days=36_500)])
+@for_each("seconds", [0, 2**31, 253_402_300_799, 253_402_300_800, 2**63, 2**64 - 1])
+@for_each("ttl", [timedelta(seconds=1), timedelta(days=36_500)])
 def test_any_time_may_stand_in_an_envelope(seconds: int, ttl: timedelta) -> None:
     (item,) = sealed_in_memory("Hi", key=OLD_KEY)
     token = base64.urlsafe_b64decode(payload_of(item))
@@ -188,7 +189,7 @@ def test_whatever_stands_in_an_envelope_it_is_shown_as_what_it_is(envelope: dict
         assert seen.raw == item.raw
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "session_id", "wrapper_id"),
     [
         ("", "a:b", "a:b"),
@@ -203,7 +204,7 @@ def test_the_wrappers_session_id(text: str, session_id: str, wrapper_id: str) ->
     assert WrapperIds.parse(text).of(session_id) == wrapper_id
 
 
-@pytest.mark.parametrize("text", ["{id}", "{id} ->", "a -> b", "{id}{id} -> {id}", "{id} -> {id}{id}", "-> {id}"])
+@for_each("text", ["{id}", "{id} ->", "a -> b", "{id}{id} -> {id}", "{id} -> {id}{id}", "-> {id}"])
 def test_a_mapping_that_says_nothing_is_refused(text: str) -> None:
     with pytest.raises(BadSessionIds, match="sealed:"):
         WrapperIds.parse(text)

@@ -26,9 +26,9 @@ class Answering:
 
 @pytest.fixture
 def stores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Backends by store name; each store that is not put here answers. With `agent_tables` the real ones are asked."""
+    """Backends by store name; each that is not put here answers. With `kept_main_store` the real ones are asked."""
     backends: dict[str, Any] = {}
-    if "agent_tables" not in request.fixturenames:
+    if "kept_main_store" not in request.fixturenames:
         request.getfixturevalue("db")
         monkeypatch.setattr(listing, "backend_for", lambda store: backends.setdefault(store.name, Answering()))
     return backends

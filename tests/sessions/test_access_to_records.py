@@ -12,14 +12,14 @@ from django.test.utils import CaptureQueriesContext
 
 from sessions_app.access import record_for
 from sessions_app.models import SessionRecord, SessionStore, SubjectAlias, SubjectKind
-from tests.agents import add_items, attach_main_store
+from tests.agents import add_items
 from tests.builders import make_subject
 from tests.people import person
 
 
 @pytest.fixture
-def store(agent_tables: None) -> SessionStore:
-    return attach_main_store()
+def store(kept_main_store: SessionStore) -> SessionStore:
+    return kept_main_store
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from django.test import Client
 from django.urls import reverse
 
 from sessions_app.models import SessionRecord, SessionStore, TextSearch
-from tests.agents import add_items, assistant, attach_main_store
+from tests.agents import add_items, assistant
 
 
 @pytest.fixture
-def store(agent_tables: None) -> SessionStore:
-    store = attach_main_store()
+def store(kept_main_store: SessionStore) -> SessionStore:
+    store = kept_main_store
     add_items("s", "I want a refund, not a voucher")
     add_items("s", assistant("A Voucher would be quicker."))
     add_items("s", "No.")

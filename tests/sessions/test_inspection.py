@@ -9,7 +9,7 @@ import pytest
 from sessions_app.models import SessionFinding, SessionRecord
 from sessions_app.services.inspection import inspect_quiet_sessions, inspect_session
 from sessions_app.stores import backend_for
-from tests.agents import add_items, assistant, attach_main_store, second_connection
+from tests.agents import add_items, assistant, second_connection
 from tests.builders import make_session, make_store
 
 AT_ONCE = timedelta(0)
@@ -19,9 +19,7 @@ OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "found"
 ENVELOPE = {"__enc__": 1, "v": 1, "kid": "hkdf-v1", "payload": "gAAAAABrAO-iDemo"}
 
 
-@pytest.fixture(autouse=True)
-def main_store(agent_tables: None) -> None:
-    attach_main_store()
+pytestmark = pytest.mark.usefixtures("kept_main_store")
 
 
 def test_a_session_with_something_wrong_is_found_and_leads_to_the_item() -> None:

@@ -6,16 +6,15 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from sessions_app.models import SessionRecord
+from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.views.window import PAGE_ITEMS
-from tests.agents import add_items, assistant, attach_main_store
+from tests.agents import add_items, assistant
 
 REPLY = "**Done.** Write to anna@example.com, or see [the rules](https://example.com/rules)"
 
 
 @pytest.fixture
-def record(agent_tables: None) -> SessionRecord:
-    attach_main_store()
+def record(kept_main_store: SessionStore) -> SessionRecord:
     add_items("s", assistant(REPLY))
     return SessionRecord.objects.get()
 

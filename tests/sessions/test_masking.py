@@ -16,6 +16,7 @@ from sessions_app.masking import HIDDEN, Masker
 from sessions_app.search.snippets import snippet
 from sessions_app.search_syntax import ParsedSearch
 from sessions_app.timeline import build_timeline, to_markdown
+from tests.cases import for_each
 from tests.sessions.timeline.items import EXAMPLES, Raw, call, output, stored, user
 
 CARD, MAIL, PHONE, KEY = "4242 4242 4242 4242", "anna@example.com", "+49 30 901820", "AKIAIOSFODNN7EXAMPLE"
@@ -30,7 +31,7 @@ def test_item_without_a_value_is_the_very_same() -> None:
     assert Masker().item(item) is item
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [
         user(f"{CARD} and {MAIL}"),
@@ -49,6 +50,10 @@ def test_item_without_a_value_is_the_very_same() -> None:
     ids=str,
 )  # fmt: skip
 def test_nothing_made_from_an_item_has_its_values(value: Any) -> None:
+    assert_nothing_has_its_values(value)
+
+
+def assert_nothing_has_its_values(value: Any) -> None:
     item = masked(value)
     assert item.masked_count == 2
     timeline = build_timeline([item], starts_session=True, ends_session=True)
@@ -102,7 +107,7 @@ def test_item_that_was_read_in_part_shows_no_half_of_a_value(cut: int) -> None:
     assert event.title == "pay"
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: str(example.get("type", example["item"]))[:30])
+@for_each("example", EXAMPLES, ids=lambda example: str(example.get("type", example["item"]))[:30])
 def test_masking_changes_nothing_else_about_an_item(example: dict[str, Any]) -> None:
     item = masked(example["item"])
     again = Masker().item(replace(item, masked_count=0))
@@ -114,9 +119,7 @@ def test_masking_changes_nothing_else_about_an_item(example: dict[str, Any]) -> 
     assert kinds[0] == kinds[1]
 
 
-@pytest.mark.parametrize(
-    "value", [user(f"long text {CARD}"), Raw(f"broken {CARD}"), call("a", arguments=f'"{CARD}"')], ids=str
-)
+@for_each("value", [user(f"long text {CARD}"), Raw(f"broken {CARD}"), call("a", arguments=f'"{CARD}"')], ids=str)
 def test_an_item_beyond_the_limit_is_hidden(value: Any) -> None:
     item = Masker(steps=5).item(stored(value))
     assert "4242" not in item.raw
@@ -197,4 +200,4 @@ def test_a_masker_that_sees_only_the_first_level_is_noticed(monkeypatch: pytest.
     """The broken variant: text that is JSON once more is taken for words."""
     monkeypatch.setattr(masking, "json_inside", lambda text: None)
     with pytest.raises(AssertionError):
-        test_nothing_made_from_an_item_has_its_values(output("a", '{"mail": "anna\\u0040example.com", "n": 1}'))
+        assert_nothing_has_its_values(output("a", '{"mail": "anna\\u0040example.com", "n": 1}'))

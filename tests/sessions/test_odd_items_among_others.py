@@ -16,10 +16,10 @@ from memadmin.runs.models import Run
 from memories_app.learning.distillation import distil_quiet_sessions
 from memories_app.models import Distillation
 from sessions_app.audit_events import RedactReason
-from sessions_app.models import SessionRecord, Subject
+from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.redaction import MARKER, services
 from sessions_app.services.inspection import inspect_quiet_sessions
-from tests.agents import add_items, attach_main_store, in_sdk, user
+from tests.agents import add_items, in_sdk, user
 from tests.builders import make_subject
 from tests.odd_json import KNOWN, LEVELS
 from tests.people import person, signed_in
@@ -32,9 +32,8 @@ AT_ONCE = timedelta(0)
 
 
 @pytest.fixture
-def subject(agent_tables: None) -> Subject:
+def subject(kept_main_store: SessionStore) -> Subject:
     """Whose sessions are an ordinary one, one for each odd item, and one with an item that nothing can redact."""
-    attach_main_store()
     add_items("ordinary", user(f"My key is {SECRET}"))
     odd = [raw for raw in KNOWN if raw.isascii()]
     for number, raw in enumerate([TYPED_ODDLY, *odd, SAYING_SO], start=1):

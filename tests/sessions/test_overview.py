@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from memadmin.audit.models import AuditVerdict
-from tests.agents import add_items, attach_main_store
+from tests.agents import add_items
 from tests.builders import make_session, make_subject
 from tests.people import person, signed_in
 from tests.sessions.stores import link, shown, stores
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.usefixtures("stores")
 ADDRESS = reverse("sessions:overview")
 
 
-def test_support_sees_what_waits_and_what_is_new(agent_tables: None, operator: Client) -> None:
-    attach_main_store()
+@pytest.mark.usefixtures("kept_main_store")
+def test_support_sees_what_waits_and_what_is_new(operator: Client) -> None:
     add_items("newest", "The voucher code says invalid")
     make_session(subject=make_subject(), finding_count=2)
     page = operator.get(ADDRESS)

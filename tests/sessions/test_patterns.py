@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from sessions_app.models import SessionRecord, SubjectAlias
 from sessions_app.patterns import FIELD_LENGTHS, Pattern, PatternError, PatternMatch
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("pattern", "session_id", "match"),
     [
         ("customer_{subject}:ticket_{ticket}", "customer_48213:ticket_T-9", PatternMatch("48213", "T-9")),
@@ -45,7 +46,7 @@ def test_a_session_id_is_read(pattern: str, session_id: str, match: PatternMatch
     assert Pattern.parse(pattern).match(session_id) == match
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("pattern", "sentence"),
     [
         ("customer_{name}", "“{name}” is not a field"),

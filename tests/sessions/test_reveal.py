@@ -15,21 +15,20 @@ from memadmin import audit
 from memadmin.audit.models import AuditEvent
 from sessions_app import listing
 from sessions_app.masking import Masker
-from sessions_app.models import SessionRecord
+from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services import revealing
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import SessionPreview
 from sessions_app.views import revealing as reveal_views
 from sessions_app.views.window import PAGE_ITEMS
-from tests.agents import add_items, attach_main_store, user
+from tests.agents import add_items, user
 
 CARD, MAIL = "4242 4242 4242 4242", "anna@example.com"
 PAY = {"type": "function_call", "call_id": "a", "name": "pay", "arguments": json.dumps({"card": CARD, "mail": MAIL})}
 
 
 @pytest.fixture
-def record(agent_tables: None) -> SessionRecord:
-    attach_main_store()
+def record(kept_main_store: SessionStore) -> SessionRecord:
     add_items("s", f"My card is {CARD}, write to {MAIL}")
     add_items("s", PAY, {"type": "function_call_output", "call_id": "a", "output": f"paid with {CARD}"})
     return SessionRecord.objects.get(session_id="s")
@@ -233,8 +232,7 @@ def test_further_pages_are_acts_of_their_own(record: SessionRecord, operator: Cl
     assert CARD not in operator.get(second.context["earlier_url"]).text
 
 
-def test_a_page_without_masks_offers_nothing_to_reveal(agent_tables: None, operator: Client) -> None:
-    attach_main_store()
+def test_a_page_without_masks_offers_nothing_to_reveal(kept_main_store: SessionStore, operator: Client) -> None:
     add_items("s", "Good morning")
     assert "Reveal" not in operator.get(SessionRecord.objects.get().get_absolute_url()).text
 

@@ -19,10 +19,10 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from sessions_app.filters import SessionFilter
-from sessions_app.models import SessionRecord, Subject
+from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.services.subjects import known_subject, merge_subjects
 from sessions_app.stores.base import SessionPreview, StoreUnavailable
-from tests.agents import add_items, assistant, attach_main_store
+from tests.agents import add_items, assistant
 from tests.builders import make_session, make_store, make_subject
 from tests.people import person
 from tests.sessions.stores import link, shown, stores
@@ -37,8 +37,7 @@ def address(**query: Any) -> str:
 
 
 class TestRows:
-    def test_a_row_tells_what_the_agent_stored(self, agent_tables: None, operator: Client) -> None:
-        attach_main_store()
+    def test_a_row_tells_what_the_agent_stored(self, kept_main_store: SessionStore, operator: Client) -> None:
         add_items("customer_1:ticket_2", "My flight AX 482 was cancelled", assistant("I am sorry."))
         subject = make_subject("cust_48213")
         SessionRecord.objects.update(
@@ -63,8 +62,7 @@ class TestRows:
         stores["main"] = type("Sealed", (), {"previews": lambda self, ids: sealed})()
         assert "Encrypted: first words are not readable" in operator.get(address()).text
 
-    def test_a_store_that_is_away_has_no_counts(self, agent_tables: None, operator: Client) -> None:
-        attach_main_store()
+    def test_a_store_that_is_away_has_no_counts(self, kept_main_store: SessionStore, operator: Client) -> None:
         add_items("here", "I am still here")
         make_session("gone", store=make_store("claims", sessions_table="nowhere", messages_table="nowhere_either"))
         page = operator.get(address())

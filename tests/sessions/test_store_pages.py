@@ -38,8 +38,7 @@ def add_pattern(store: SessionStore, name: str, text: str = SUPPORT) -> SessionI
 
 
 class TestHealth:
-    def test_a_store_that_is_well_says_so(self, agent_tables: None, operator: Client) -> None:
-        attach_main_store()
+    def test_a_store_that_is_well_says_so(self, kept_main_store: SessionStore, operator: Client) -> None:
         add_items("a", "Hello")
         for page in (operator.get(address("stores")), operator.get(address("store", "main"))):
             assert "healthy" in page.text
@@ -53,8 +52,9 @@ class TestHealth:
         add_items("a", "Are you still there?")
         assert "1 write to erased sessions" in operator.get(address("store", "main")).text
 
-    def test_a_store_without_tables_is_unreachable_and_not_counted(self, agent_tables: None, operator: Client) -> None:
-        attach_main_store()
+    def test_a_store_without_tables_is_unreachable_and_not_counted(
+        self, kept_main_store: SessionStore, operator: Client
+    ) -> None:
         drop_agent_tables()
         assert check_stores() == 1
         for page in (operator.get(address("stores")), operator.get(address("store", "main"))):

@@ -14,10 +14,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from sessions_app.models import SessionRecord, Subject, SubjectKind
+from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind
 from sessions_app.services import subjects
 from sessions_app.stores.base import SessionPreview, StoreUnavailable
-from tests.agents import add_items, attach_main_store
+from tests.agents import add_items
 from tests.builders import make_session, make_store, make_subject
 from tests.people import person
 from tests.sessions.stores import link, shown, stores
@@ -86,8 +86,7 @@ class TestList:
 
 
 class TestPage:
-    def test_support_sees_all_sessions_of_a_person(self, agent_tables: None, operator: Client) -> None:
-        attach_main_store()
+    def test_support_sees_all_sessions_of_a_person(self, kept_main_store: SessionStore, operator: Client) -> None:
         add_items("customer_1:ticket_1", "The voucher code says invalid")
         add_items("other", "Somebody else")
         subject = make_subject("cust_1")

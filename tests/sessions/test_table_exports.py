@@ -18,10 +18,10 @@ from django.utils.timezone import now
 
 from memadmin.audit.models import AuditActor, AuditEvent
 from memadmin.web import downloads
-from sessions_app.models import SubjectAlias
+from sessions_app.models import SessionStore, SubjectAlias
 from sessions_app.search.remembered import remember_search
 from sessions_app.views import exports
-from tests.agents import add_items, attach_main_store, user
+from tests.agents import add_items, user
 from tests.builders import make_session, make_store, make_subject
 from tests.people import person, signed_in
 
@@ -153,8 +153,7 @@ class TestSessions:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_no_word_of_a_message_is_in_it(agent_tables: None) -> None:
-    attach_main_store()
+def test_no_word_of_a_message_is_in_it(kept_main_store: SessionStore) -> None:
     add_items("s-1", user("My cat is called Murmel."))
     text = download(signed_in(person("support")), "table")
     assert "s-1" in text

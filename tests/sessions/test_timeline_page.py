@@ -19,15 +19,15 @@ from sessions_app.services.inspection import inspect_session
 from sessions_app.views.timeline import LIVE_ITEMS
 from sessions_app.views.window import PAGE_ITEMS
 from sessions_app.whole_runs import MOST_ITEMS
-from tests.agents import add_items, assistant, attach_main_store, in_sdk, run_sql, user
+from tests.agents import add_items, assistant, in_sdk, run_sql, user
 from tests.builders import make_subject
 from tests.people import person
 from tests.sessions.stores import link
 
 
 @pytest.fixture
-def store(agent_tables: None) -> SessionStore:
-    return attach_main_store()
+def store(kept_main_store: SessionStore) -> SessionStore:
+    return kept_main_store
 
 
 def record_of(session_id: str) -> SessionRecord:
@@ -404,7 +404,7 @@ HOSTILE = {
     "deep": "[" * 20_000 + "]" * 20_000,
     "long word": json.dumps({"role": "user", "content": "word" * 100_000}),
     "script": json.dumps({"role": "user", "content": "<script>alert(1)</script>" * 1_000}),
-    "ten megabytes": json.dumps({"type": "function_call_output", "call_id": "c", "output": "x" * 10_000_000}),
+    "two megabytes": json.dumps({"type": "function_call_output", "call_id": "c", "output": "x" * 2_000_000}),
     "wrong type": json.dumps({"type": "message", "role": "assistant", "content": 5}),
     "long number": "9" * 10_000,
     "empty": "",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from sessions_app.transcripts.chat import convert
+from tests.cases import for_each
 
 
 def user(content: Any = "Where is my order?") -> dict[str, Any]:
@@ -200,14 +199,14 @@ CASES: dict[str, tuple[list[Any], list[list[dict[str, Any]]]]] = {
 }
 
 
-@pytest.mark.parametrize(("messages", "turns"), CASES.values(), ids=CASES.keys())
+@for_each(("messages", "turns"), CASES.values(), ids=CASES.keys())
 def test_messages_become_items(messages: list[Any], turns: list[list[dict[str, Any]]]) -> None:
     converted = convert(messages)
     assert converted.turns == turns
     assert converted.problems == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("message", "reason"),
     [
         ("hello", "the message is not an object"),

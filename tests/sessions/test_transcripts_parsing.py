@@ -12,6 +12,7 @@ import pytest
 from memadmin import json_files
 from memadmin.json_files import UnreadableValue
 from sessions_app.transcripts.parsing import Conversation, parse_conversations
+from tests.cases import for_each
 
 SAID = [{"role": "user", "content": "Où est ma commande?"}]
 
@@ -52,13 +53,13 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize(("content", "expected"), FORMS.values(), ids=FORMS.keys())
+@for_each(("content", "expected"), FORMS.values(), ids=FORMS.keys())
 def test_every_form_is_read_plain_and_compressed(content: bytes, expected: list[tuple[int, str]]) -> None:
     assert sessions(content) == expected
     assert sessions(gzip.compress(content)) == expected
 
 
-@pytest.mark.parametrize("key", ["session_id", "session", "conversation_id", "id"])
+@for_each("key", ["session_id", "session", "conversation_id", "id"])
 def test_a_session_is_named_by_any_usual_key(key: str) -> None:
     assert sessions(json.dumps({key: 48213, "messages": SAID}).encode()) == [(1, "48213")]
 
@@ -69,7 +70,7 @@ def test_what_stands_beside_the_messages_is_kept() -> None:
     assert entry.fields["user"] == "cust_48213"
 
 
-@pytest.mark.parametrize("indent", [None, 2])
+@for_each("indent", [None, 2])
 def test_a_bare_list_of_messages_is_one_conversation(indent: int | None) -> None:
     [entry] = read(json.dumps(SAID * 3, indent=indent).encode())
     assert isinstance(entry, Conversation)

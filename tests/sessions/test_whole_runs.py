@@ -14,12 +14,14 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils.timezone import now
 
+from sessions_app.masked_reader import Reader
 from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.stores import backend_for
 from sessions_app.timeline import build_timeline
 from sessions_app.timeline.runs import run_starts
 from sessions_app.views.window import PAGE_ITEMS
 from sessions_app.whole_runs import MOST_ITEMS
-from tests.agents import assistant, attach_main_store, user
+from tests.agents import assistant, user
 from tests.sessions.timeline.items import COMPACTION, ENVELOPE, call, handoff, output, session
 
 LENGTHS = (2, 7, 31, 3, 64, 5, 90, 4, 12, 130, 2, 2, 58)
@@ -27,8 +29,8 @@ LENGTHS = (2, 7, 31, 3, 64, 5, 90, 4, 12, 130, 2, 2, 58)
 
 
 @pytest.fixture
-def store(agent_tables: None) -> SessionStore:
-    return attach_main_store()
+def store(kept_main_store: SessionStore) -> SessionStore:
+    return kept_main_store
 
 
 def write_runs(lengths: Iterable[int], session_id: str = "long") -> list[list[str]]:
@@ -88,11 +90,16 @@ def test_no_page_cuts_a_run_in_either_direction(store: SessionStore, operator: C
 
 def test_no_page_around_an_item_cuts_a_run(store: SessionStore, operator: Client) -> None:
     runs = write_runs(LENGTHS)
+    reader = Reader(store, backend_for(store))
     for run in runs:
         for item_id in {run[0], run[len(run) // 2], run[-1]}:
-            shown = ids_on(operator.get(address(item=item_id)))
+            shown = [item.id for item in reader.page_around("long", item_id, PAGE_ITEMS).items]
             assert item_id in shown
             assert_whole(shown, runs)
+        if len(run) in (7, 64, 130):
+            middle = run[len(run) // 2]
+            expected = [item.id for item in reader.page_around("long", middle, PAGE_ITEMS).items]
+            assert ids_on(operator.get(address(item=middle))) == expected
 
 
 def test_a_day_that_begins_inside_a_run_is_shown_with_the_beginning_of_the_run(

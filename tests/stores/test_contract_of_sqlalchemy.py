@@ -11,7 +11,8 @@ import pytest
 from django.db import connection
 from sqlalchemy.exc import DBAPIError
 
-from tests.agents import attach_main_store, in_sdk, run_sql
+from sessions_app.models import SessionStore
+from tests.agents import in_sdk, run_sql
 from tests.stores.contract import SdkAgent, StoreContract, Trouble
 from tests.stores.sealed_contract import SealedContract
 
@@ -19,8 +20,8 @@ from tests.stores.sealed_contract import SealedContract
 class MainAgent(SdkAgent):
     told_of_erasure = (DBAPIError,)
 
-    def __init__(self) -> None:
-        self.store = attach_main_store()
+    def __init__(self, store: SessionStore) -> None:
+        self.store = store
 
     def in_session(self, session_id: str, name: str, *arguments: Any) -> Any:
         return in_sdk(lambda tables: getattr(self.worn(tables.session(session_id)), name)(*arguments))
@@ -76,5 +77,5 @@ class MainAgent(SdkAgent):
 
 class TestMainStore(StoreContract, SealedContract):
     @pytest.fixture
-    def agent(self, agent_tables: None) -> MainAgent:
-        return MainAgent()
+    def agent(self, kept_main_store: SessionStore) -> MainAgent:
+        return MainAgent(kept_main_store)

@@ -37,6 +37,7 @@ from sessions_app.stores.base import ItemChanged, StoreUnavailable
 from sessions_app.stores.documents import backend as documents
 from sessions_app.stores.documents.json_edit import Swaps
 from tests.agents import assistant, user
+from tests.cases import for_each
 from tests.stores.contract import SECRET, contents, enumerated, said
 from tests.stores.document_agents import SCHEMA, USER, VARIABLE, DocumentAgent, InFile, InPostgres, as_message
 from tests.stores.test_agno import AgnoAgent
@@ -488,7 +489,7 @@ def test_it_is_attached_and_checked_from_the_command_line(
     assert "bots: ok, sessions 1" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("old", "new", "text", "after"),
     [
         (

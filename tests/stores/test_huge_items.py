@@ -1,4 +1,4 @@
-"""An item of 3 MB in a file of SQLite, in Redis and in a folder of JSON: its page, its file, and its redaction."""
+"""An item of 1.5 MB in a file of SQLite, in Redis and in a folder of JSON: its page, its file, and its redaction."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.stores.test_redis import RedisAgent
 pytestmark = pytest.mark.slow
 
 MEGABYTE = 1_000_000
-SIZE = 3 * MEGABYTE
+SIZE = 1_500_000
 """Above all that a page, and the memory for it, may take: an item that is read whole is noticed."""
 WORDS = "the bank account of the neighbour"
 FILLING = "All work and no play makes it a long letter. "

@@ -12,19 +12,18 @@ from django.urls import reverse
 from psycopg import sql
 
 from sessions_app.admin import agents as raw_admin
-from sessions_app.models import SessionRecord, TextSearch
+from sessions_app.models import SessionRecord, SessionStore, TextSearch
 from sessions_app.services.health_checks import check_stores
 from sessions_app.services.inspection import inspect_quiet_sessions
 from sessions_app.stores.sqlalchemy import postgres
-from tests.agents import add_items, attach_main_store, run_sql, second_connection, value_of
+from tests.agents import add_items, run_sql, second_connection, value_of
 from tests.people import person
 
 LOCKED = "Another transaction has locked the agents&#x27; tables"
 
 
 @pytest.fixture
-def record(agent_tables: None) -> SessionRecord:
-    attach_main_store()
+def record(kept_main_store: SessionStore) -> SessionRecord:
     add_items("a", "Where is my suitcase?")
     return SessionRecord.objects.get()
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from sessions_app.stores.base import PREVIEW_CHARACTERS, READ_AHEAD
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, preview_from
+from tests.cases import for_each
 
 LONG = "So many words. " * 500
 
@@ -16,7 +15,7 @@ def head_of(item: object) -> str:
     return json.dumps(item, separators=(",", ":"))[:PREVIEW_HEAD_CHARACTERS]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("item", "text"),
     [
         ({"role": "user", "content": "Where is my order?"}, "Where is my order?"),
@@ -48,21 +47,21 @@ def test_the_first_item_with_a_user_text_counts() -> None:
     assert preview_from(heads, 2).first_user_text == "Hi"
 
 
-@pytest.mark.parametrize("item", [{"role": "user", "content": LONG}, {"content": LONG, "role": "user"}])
+@for_each("item", [{"role": "user", "content": LONG}, {"content": LONG, "role": "user"}])
 def test_of_a_long_text_a_little_more_is_read_than_is_shown(item: object) -> None:
     read = preview_from([head_of(item)], 1).first_user_text
     assert len(read) == PREVIEW_CHARACTERS + READ_AHEAD
     assert read.startswith("So many words. So many")
 
 
-@pytest.mark.parametrize("cut", range(14))
+@for_each("cut", range(14))
 def test_a_cut_inside_an_escape_is_no_harm(cut: int) -> None:
     text = "a" * (PREVIEW_HEAD_CHARACTERS - 17 - cut) + "\\ud83d\\ude00" + "b" * 50
     head = ('{"role":"user","content":"' + text)[:PREVIEW_HEAD_CHARACTERS]
     preview_from([head], 1).first_user_text.encode()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "raw",
     [
         "",
@@ -78,7 +77,7 @@ def test_corrupt_items_are_passed_over(raw: str) -> None:
     assert preview_from([raw, head_of({"role": "user", "content": "Hi"})], 2).first_user_text == "Hi"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "envelope",
     [
         '{"__enc__":1,"v":1,"kid":"hkdf-v1","payload":"gAAAA' + "x" * 5000,

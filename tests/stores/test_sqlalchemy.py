@@ -458,8 +458,8 @@ class TestUnavailable:
             backend.previews(["x"])
         assert registry.health(lost).state == "down"
 
-    def test_a_right_that_is_missing_is_named(self, agent_tables: None) -> None:
-        backend = backend_for(attach_main_store())
+    def test_a_right_that_is_missing_is_named(self, kept_main_store: SessionStore) -> None:
+        backend = backend_for(kept_main_store)
         run_sql("CREATE ROLE console_of_others; GRANT SELECT ON agent_sessions TO console_of_others")
         run_sql("SET ROLE console_of_others")
         try:
@@ -470,9 +470,9 @@ class TestUnavailable:
             run_sql("DROP OWNED BY console_of_others; DROP ROLE console_of_others")
 
     def test_a_database_that_is_away_is_said_in_a_sentence(
-        self, agent_tables: None, monkeypatch: pytest.MonkeyPatch
+        self, kept_main_store: SessionStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        store = attach_main_store()
+        store = kept_main_store
         backend = backend_for(store)
         connection.close()
         with monkeypatch.context() as away:
@@ -499,8 +499,8 @@ class TestTimes:
         assert backend_for(store).page_from("tokyo", before, 5).items == [item]
         assert not backend_for(store).page_from("tokyo", before, 5).has_earlier
 
-    def test_an_instant_that_python_cannot_hold_is_left_out(self, agent_tables: None) -> None:
-        store = attach_main_store()
+    def test_an_instant_that_python_cannot_hold_is_left_out(self, kept_main_store: SessionStore) -> None:
+        store = kept_main_store
         write(store, "odd", [said(0), said(1), said(2)])
         run_sql("UPDATE agent_messages SET created_at = 'infinity' WHERE message_data LIKE '%item 0%'")
         run_sql("UPDATE agent_messages SET created_at = '-infinity' WHERE message_data LIKE '%item 2%'")
@@ -512,9 +512,9 @@ class TestTimes:
         assert texts_of(backend_for(store).page_before("odd", page.items[2].position, 5).items) == ["item 2", "item 1"]
 
 
-def test_what_the_sdk_reads_is_what_a_page_shows(agent_tables: None) -> None:
+def test_what_the_sdk_reads_is_what_a_page_shows(kept_main_store: SessionStore) -> None:
     """Items of several turns, with an undone one, through the SDK's own class."""
-    store = attach_main_store()
+    store = kept_main_store
     add_items("talk", "one", assistant("two"))
     add_items("talk", "three")
     add_items("talk", "four é 😀")
@@ -526,9 +526,9 @@ def test_what_the_sdk_reads_is_what_a_page_shows(agent_tables: None) -> None:
     assert len({item.written_at for item in backend_for(store).first_page("talk", 10).items}) == 3
 
 
-def test_pages_of_a_long_session_run_along_the_sdks_own_index(agent_tables: None) -> None:
+def test_pages_of_a_long_session_run_along_the_sdks_own_index(kept_main_store: SessionStore) -> None:
     """Whatever place is asked for, a page reads the same few blocks of the database."""
-    store = attach_main_store()
+    store = kept_main_store
     run_sql("INSERT INTO agent_sessions (session_id) VALUES ('long'), ('other')")
     run_sql(
         """

@@ -22,7 +22,7 @@ from memadmin.accounts.content_access import rules
 from memadmin.audit.models import AuditEvent
 from sessions_app.admin import listing
 from sessions_app.models import AgentMessage, AgentSession, SessionRecord, SessionStore, Subject
-from tests.agents import add_items, attach_main_store, run_sql, second_connection, value_of
+from tests.agents import add_items, run_sql, second_connection, value_of
 from tests.builders import make_session, make_store
 from tests.meanwhile import somebody_else, wait_until_blocked
 from tests.people import person, signed_in
@@ -34,8 +34,8 @@ SECRET = "zebra finch"
 
 
 @pytest.fixture
-def store(agent_tables: None) -> SessionStore:
-    return attach_main_store()
+def store(kept_main_store: SessionStore) -> SessionStore:
+    return kept_main_store
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from sessions_app.admin.registry import SessionRecordAdmin
 from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind, SubjectSource
 from sessions_app.services.patterns import add_pattern
 from sessions_app.services.store_config import StoreStillNeeded, delete_store
-from tests.agents import add_items, attach_main_store, run_sql
+from tests.agents import add_items, run_sql
 from tests.builders import make_session, make_store, make_subject
 from tests.people import signed_in
 from tests.raw_edits import WHY
@@ -118,8 +118,7 @@ def test_saving_asks_for_the_session_by_its_store_and_id(administrator: Client) 
         assert '"store_id" = ' in condition
 
 
-def test_no_content_in_the_registry(agent_tables: None, administrator: Client) -> None:
-    attach_main_store()
+def test_no_content_in_the_registry(kept_main_store: SessionStore, administrator: Client) -> None:
     add_items("s", "zebra finch")
     record = SessionRecord.objects.get()
     for place in (address("sessionrecord", "changelist"), address("sessionrecord", "change", record)):
@@ -152,9 +151,9 @@ def test_a_subject_is_not_deleted_here() -> None:
     assert Subject.objects.exists()
 
 
-def test_a_store_and_its_patterns_are_not_changed_past_their_verbs(agent_tables: None) -> None:
+def test_a_store_and_its_patterns_are_not_changed_past_their_verbs(kept_main_store: SessionStore) -> None:
     root = signed_in(User.objects.create_superuser("root"))
-    store = attach_main_store()
+    store = kept_main_store
     pattern = add_pattern(
         store, name="tickets", text="customer_{subject}", subject_kind=SubjectKind.USER, by=User.objects.get()
     )
@@ -185,9 +184,9 @@ def test_a_store_and_its_patterns_are_not_changed_past_their_verbs(agent_tables:
     assert root.get(address("sessionstore", "add")).status_code == 403
 
 
-def test_an_attached_store_is_not_deleted(agent_tables: None) -> None:
+def test_an_attached_store_is_not_deleted(kept_main_store: SessionStore) -> None:
     root = signed_in(User.objects.create_superuser("root"))
-    store = attach_main_store()
+    store = kept_main_store
     page = root.post(address("sessionstore", "delete", store), {"post": "yes"}, follow=True)
     assert "Run attach_store main --remove first." in page.text
     assert SessionStore.objects.exists()

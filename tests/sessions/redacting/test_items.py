@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sessions_app.redaction import MARKER, InvalidText, TextToRedact, without_all_text, without_text
 from sessions_app.redaction.items import KEPT, KEPT_WHOLE, WITHOUT_TEXT
 from sessions_app.redaction.replay import is_input, keeps_its_place
+from tests.cases import for_each
 from tests.sessions.timeline.items import EXAMPLES
 
 SECRET = 'Zügspitze-"4711"\n😀 end'
@@ -49,7 +50,7 @@ def planted(value: Any, text: str, name: str = "") -> Any:
     return value
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["variant"][:60])
+@for_each("example", EXAMPLES, ids=lambda example: example["variant"][:60])
 def test_every_item_stays_what_it_is_to_the_sdk(example: Any) -> None:
     raw = stored(example["item"])
     redacted = without_all_text(raw)
@@ -58,7 +59,7 @@ def test_every_item_stays_what_it_is_to_the_sdk(example: Any) -> None:
     assert without_all_text(redacted.raw).places == 0, "it finds something in what is redacted already"
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["variant"][:60])
+@for_each("example", EXAMPLES, ids=lambda example: example["variant"][:60])
 def test_nothing_of_the_text_stays_in_any_item(example: Any) -> None:
     item = example["item"]
     if "__enc__" in item or (isinstance(item, dict) and item.get("type") in WITHOUT_TEXT):
@@ -90,22 +91,22 @@ def test_ids_types_names_and_pairs_stay_whatever_is_looked_for() -> None:
     assert without_text(stored(call), TextToRedact.parse("function_call")).kept == 1
 
 
-@pytest.mark.parametrize("inside", ['{"p":"sk-live-4711abc","p":""}', '[{"p":"sk-live-4711abc","p":""}]'])
-@pytest.mark.parametrize("name", ["arguments", "output"])
+@for_each("inside", ['{"p":"sk-live-4711abc","p":""}', '[{"p":"sk-live-4711abc","p":""}]'])
+@for_each("name", ["arguments", "output"])
 def test_a_member_that_occurs_twice_in_json_in_a_string_goes(name: str, inside: str) -> None:
     redacted = without_text(stored({"type": "other", name: inside}), TextToRedact.parse(KEY))
     assert redacted.places == 1
     assert KEY not in redacted.raw
 
 
-@pytest.mark.parametrize("output", [{"phone": 491701234567}, [491701234567], {"491701234567": True}])
+@for_each("output", [{"phone": 491701234567}, [491701234567], {"491701234567": True}])
 def test_what_stays_in_numbers_and_names_of_members_is_counted(output: Any) -> None:
     item = {"type": "function_call_output", "call_id": "c", "output": output}
     redacted = without_text(stored(item), TextToRedact.parse("491701234567"))
     assert (redacted.places, redacted.kept) == (0, 1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "spelled",
     [
         json.dumps(SECRET)[1:-1],
@@ -187,7 +188,7 @@ def test_what_is_not_changed_stays_to_the_byte() -> None:
     odd.raw.encode()
 
 
-@pytest.mark.parametrize("text", ["", "  ", "ab", "a\0bc", "x" * 10_001])
+@for_each("text", ["", "  ", "ab", "a\0bc", "x" * 10_001])
 def test_texts_that_nothing_can_be_looked_for_with(text: str) -> None:
     with pytest.raises(InvalidText, match=r"\.$"):
         TextToRedact.parse(text)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from sessions_app.masking import HIDDEN, Masker
 from sessions_app.redaction import TextToRedact, without_all_text, without_text
 from sessions_app.redaction.places import CONTEXT_CHARACTERS, MASKED, WHOLE_CHARACTERS, PlaceContext, contexts_of
+from tests.cases import for_each
 from tests.sessions.timeline.items import EXAMPLES
 
 KEY = "sk-live-4711abc"
@@ -73,7 +72,7 @@ def test_text_that_is_no_json_is_a_place() -> None:
     assert (place.where, place.before) == ("", "broken { ")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "said",
     [
         f"card {CARD} key {KEY}",
@@ -122,7 +121,7 @@ def test_all_text_of_an_item_is_shown_masked_and_cut() -> None:
     assert len(place.found) == WHOLE_CHARACTERS + 1
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["variant"][:60])
+@for_each("example", EXAMPLES, ids=lambda example: example["variant"][:60])
 def test_every_place_of_every_item_is_shown(example: Any) -> None:
     redacted = without_all_text(json.dumps(example["item"]), show=1_000)
     assert len(redacted.shown) == redacted.places

@@ -11,7 +11,7 @@ from django.core import mail
 from django.core.management import CommandError, call_command
 
 from sessions_app.models import Redaction, SessionRecord, SessionStore
-from tests.agents import add_items, attach_main_store, in_sdk, user
+from tests.agents import add_items, in_sdk, user
 from tests.builders import make_subject
 from tests.people import person
 
@@ -19,8 +19,7 @@ SECRET = "sk-live-4711"
 
 
 @pytest.fixture
-def record(agent_tables: None) -> SessionRecord:
-    attach_main_store()
+def record(kept_main_store: SessionStore) -> SessionRecord:
     add_items("s", user(f"My key is {SECRET}"))
     SessionRecord.objects.filter(session_id="s").update(subject=make_subject("customer_1"))
     return SessionRecord.objects.get(session_id="s")

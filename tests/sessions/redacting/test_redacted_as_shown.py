@@ -14,11 +14,11 @@ from django.urls import reverse
 
 from memadmin.audit.models import AuditEvent
 from sessions_app.audit_events import RedactReason
-from sessions_app.models import Redaction, SessionRecord
+from sessions_app.models import Redaction, SessionRecord, SessionStore
 from sessions_app.redaction import TextToRedact, services
 from sessions_app.redaction.previews import PLACES_SHOWN, find_places
 from sessions_app.redaction.services import RedactionRequest
-from tests.agents import add_items, assistant, attach_main_store, in_sdk, user
+from tests.agents import add_items, assistant, in_sdk, user
 from tests.builders import make_subject
 from tests.people import person, signed_in
 from tests.runs.working import report_of, work_off
@@ -29,8 +29,7 @@ GIVEN = {"text": SECRET, "reason": "leaked_secret"}
 
 
 @pytest.fixture
-def record(agent_tables: None) -> SessionRecord:
-    attach_main_store()
+def record(kept_main_store: SessionStore) -> SessionRecord:
     add_items("s", user(f"My key is {SECRET}"), assistant("Thank you."))
     SessionRecord.objects.filter(session_id="s").update(subject=make_subject("customer_1"))
     return SessionRecord.objects.select_related("subject", "store").get(session_id="s")

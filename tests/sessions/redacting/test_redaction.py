@@ -27,14 +27,12 @@ from sessions_app.redaction.previews import preview_redaction
 from sessions_app.redaction.services import RedactionRequest
 from sessions_app.search.remembered import remember_search
 from sessions_app.stores import backend_for
-from tests.agents import add_items, assistant, attach_main_store, in_sdk, user
+from tests.agents import add_items, assistant, in_sdk, user
 from tests.builders import make_subject
 from tests.people import person
 from tests.runs.working import report_of, work_off
 from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, add_sealed, read_by_agent
 from tests.sealed import keys as keys
-
-pytestmark = pytest.mark.usefixtures("agent_tables")
 
 SECRET = "sk-live-Zürich-4711"
 REASON = RedactReason.LEAKED_SECRET
@@ -44,8 +42,8 @@ COMPACTION = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAAB
 
 
 @pytest.fixture
-def store() -> SessionStore:
-    return attach_main_store()
+def store(kept_main_store: SessionStore) -> SessionStore:
+    return kept_main_store
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ from memadmin.audit.models import AuditEvent
 from memadmin.runs.models import Run
 from memadmin.runs.services import resume_run
 from sessions_app.audit_events import RedactReason
-from sessions_app.models import Redaction, SessionRecord
+from sessions_app.models import Redaction, SessionRecord, SessionStore
 from sessions_app.redaction import TextToRedact, services
 from sessions_app.redaction.previews import TYPED_ABOVE, find_places
 from sessions_app.redaction.services import ApprovedByRequester, ConfirmationMismatch, NotAwaiting, RedactionRequest
-from tests.agents import add_items, attach_main_store, in_sdk, user
+from tests.agents import add_items, in_sdk, user
 from tests.builders import make_subject
 from tests.people import person, signed_in
 from tests.runs.working import report_of, work_off
@@ -31,9 +31,8 @@ LIMIT = 12
 
 
 @pytest.fixture
-def record(agent_tables: None, settings: Any) -> SessionRecord:
+def record(kept_main_store: SessionStore, settings: Any) -> SessionRecord:
     settings.REDACT_ALONE_PLACES = LIMIT
-    attach_main_store()
     return session_with(LIMIT + 1)
 
 

@@ -12,10 +12,10 @@ from django.test import Client
 from django.urls import reverse
 
 from memadmin.audit.models import AuditEvent
-from sessions_app.models import Redaction, SessionRecord
+from sessions_app.models import Redaction, SessionRecord, SessionStore
 from sessions_app.redaction import services
 from tests.accounts.factors import let_proof_age
-from tests.agents import add_items, assistant, attach_main_store, in_sdk, user
+from tests.agents import add_items, assistant, in_sdk, user
 from tests.builders import make_subject
 from tests.people import person, signed_in, signed_in_by_password
 from tests.runs.working import work_off
@@ -25,8 +25,7 @@ GIVEN = {"text": SECRET, "reason": "leaked_secret", "explanation": "it was in th
 
 
 @pytest.fixture
-def record(agent_tables: None) -> SessionRecord:
-    attach_main_store()
+def record(kept_main_store: SessionStore) -> SessionRecord:
     add_items("s", user(f"My key is {SECRET}"), assistant("Thank you."))
     subject = make_subject("customer_1")
     SessionRecord.objects.filter(session_id="s").update(subject=subject)

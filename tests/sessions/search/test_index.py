@@ -17,7 +17,6 @@ from sessions_app.stores.search_protocol import IndexState
 from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
 from tests.agents import (
     add_items,
-    attach_main_store,
     attached_store,
     database_role,
     run_sql,
@@ -28,8 +27,8 @@ from tests.meanwhile import somebody_else, wait_until_blocked
 
 
 @pytest.fixture
-def store(agent_tables: None) -> SessionStore:
-    return attach_main_store()
+def store(kept_main_store: SessionStore) -> SessionStore:
+    return kept_main_store
 
 
 def search_index(*arguments: str) -> str:

@@ -12,8 +12,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from sessions_app.models import SessionStore
 from sessions_app.search.remembered import remember_search
-from tests.agents import attach_main_store, run_sql
+from tests.agents import run_sql
 
 SESSIONS = 200_000
 
@@ -36,9 +37,12 @@ ANALYZE agent_messages, sessions_app_sessionrecord;
 """
 
 
+pytestmark = pytest.mark.release
+
+
 @pytest.fixture
-def many_sessions(agent_tables: None) -> None:
-    run_sql(SEED.format(sessions=SESSIONS, store=attach_main_store().pk))
+def many_sessions(kept_main_store: SessionStore) -> None:
+    run_sql(SEED.format(sessions=SESSIONS, store=kept_main_store.pk))
 
 
 def pages(client: Client, word: str) -> Iterator[Any]:

@@ -14,14 +14,15 @@ from sessions_app.search import slices
 from sessions_app.search.snippets import is_shown
 from sessions_app.search_syntax import ParsedSearch
 from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
-from tests.agents import add_items, attach_main_store
+from tests.agents import add_items
+from tests.cases import for_each
 
 CARD, MAIL = "4012 8888 8888 1881", "tern@example.com"
 
 
 @pytest.fixture(params=["no index", "index"])
-def store(request: pytest.FixtureRequest, agent_tables: None) -> SessionStore:
-    store = attach_main_store()
+def store(request: pytest.FixtureRequest, kept_main_store: SessionStore) -> SessionStore:
+    store = kept_main_store
     if request.param == "index":
         SqlWordIndex(store).create()
     add_items("early", "Tern likes a dark roast")
@@ -93,7 +94,7 @@ def test_a_search_that_only_hides_the_snippet_is_noticed(
         assert_tells_nothing(reviewer)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "typed", "is_said"),
     [
         ("Tern likes tea", "tern", True),

@@ -38,7 +38,7 @@ from sessions_app.stores.sqlalchemy.backend import SQLAlchemyBackend
 from sessions_app.stores.sqlalchemy.postgres import fetch
 from sessions_app.stores.sqlalchemy.search import SearchBySql
 from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
-from tests.agents import add_items, attach_main_store, attached_store, in_sdk, question_in, run_sql, value_of
+from tests.agents import add_items, attached_store, in_sdk, question_in, run_sql, value_of
 from tests.people import person
 
 # For people who may see what is masked; the others are in test_masked_search.py.
@@ -47,9 +47,9 @@ find_in_session = partial(in_session.find_in_session, is_masked=False)
 
 
 @pytest.fixture
-def store(agent_tables: None) -> SessionStore:
+def store(kept_main_store: SessionStore) -> SessionStore:
     """The main store without an index."""
-    return attach_main_store()
+    return kept_main_store
 
 
 @pytest.fixture
@@ -359,7 +359,7 @@ def test_hand_made_tables_with_jsonb_and_time_zones(agent_tables: None) -> None:
 
 
 @pytest.fixture
-def other_store(agent_tables: None) -> Iterator[SessionStore]:
+def other_store(kept_main_store: SessionStore) -> Iterator[SessionStore]:
     run_sql(
         """
         CREATE TABLE other_sessions (session_id text PRIMARY KEY,
@@ -374,10 +374,12 @@ def other_store(agent_tables: None) -> Iterator[SessionStore]:
     run_sql("DROP TABLE other_items, other_sessions")
 
 
-def test_the_newest_of_several_stores_come_first(other_store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_of_several_stores_come_first(
+    other_store: SessionStore, store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sessions, "RARE", math.inf)
-    for store in (attach_main_store(), other_store):
-        SqlWordIndex(store).create()
+    for each in (store, other_store):
+        SqlWordIndex(each).create()
     for number in range(3):
         add_items(f"main {number}", "needle")
         run_sql(
@@ -454,8 +456,8 @@ def test_a_search_without_an_index_says_how_much_it_read(store: SessionStore) ->
     assert not matches.is_stopped
 
 
-def test_a_search_that_an_index_answers_has_read_nothing(agent_tables: None) -> None:
-    SqlWordIndex(attach_main_store()).create()
+def test_a_search_that_an_index_answers_has_read_nothing(kept_main_store: SessionStore) -> None:
+    SqlWordIndex(kept_main_store).create()
     add_items("a", "needle")
     matches = look_for("needle")
     assert matches.sessions_read == 0
@@ -592,8 +594,8 @@ class TestLargeItems:
             assert value_of("SHOW statement_timeout") == before
 
 
-def test_rare_and_common_are_told_apart_by_the_statistics(agent_tables: None) -> None:
-    store = attach_main_store()
+def test_rare_and_common_are_told_apart_by_the_statistics(kept_main_store: SessionStore) -> None:
+    store = kept_main_store
     run_sql(
         """INSERT INTO agent_sessions VALUES ('s');
            INSERT INTO agent_messages (session_id, message_data)
@@ -609,8 +611,8 @@ def test_rare_and_common_are_told_apart_by_the_statistics(agent_tables: None) ->
     assert not is_rare(store, ParsedSearch.parse("the -399"), seconds=3)
 
 
-def test_the_index_is_used_for_words_in_order_too(agent_tables: None) -> None:
-    store = attach_main_store()
+def test_the_index_is_used_for_words_in_order_too(kept_main_store: SessionStore) -> None:
+    store = kept_main_store
     SqlWordIndex(store).create()
     add_items("a", "refund of a card")
     with CaptureQueriesContext(connection) as queries:

@@ -22,15 +22,15 @@ from sessions_app.models import SessionRecord, SessionStore, TextSearch
 from sessions_app.search.remembered import remember_search
 from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
 from sessions_app.views import sessions as sessions_views
-from tests.agents import add_items, attach_main_store
+from tests.agents import add_items
 from tests.builders import make_session, make_subject
 
 SECRET = "zebra finch"
 
 
 @pytest.fixture
-def store(agent_tables: None) -> SessionStore:
-    return attach_main_store()
+def store(kept_main_store: SessionStore) -> SessionStore:
+    return kept_main_store
 
 
 def type_into_top_bar(client: Client, text: str, **more: str) -> Any:

@@ -8,9 +8,10 @@ import pytest
 
 from sessions_app.search.snippets import snippet
 from sessions_app.search_syntax import ParsedSearch, Unsearchable
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("typed", "asked"),
     [
         ("refund", '"refund"'),
@@ -40,9 +41,7 @@ def test_a_quotation_mark_that_is_not_closed_is_mentioned() -> None:
     assert "not closed" in parsed.note
 
 
-@pytest.mark.parametrize(
-    ("typed", "sentence"), [("!?", "at least one letter or digit"), ("-refund", "has only excluded words")]
-)
+@for_each(("typed", "sentence"), [("!?", "at least one letter or digit"), ("-refund", "has only excluded words")])
 def test_a_text_with_nothing_to_look_for_is_refused(typed: str, sentence: str) -> None:
     with pytest.raises(Unsearchable, match=sentence):
         ParsedSearch.parse(typed)
@@ -56,7 +55,7 @@ def shown(typed: str, stored: object) -> str:
     return "".join(f"[{text}]" if is_hit else text for text, is_hit in found.parts)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("typed", "stored", "marked"),
     [
         ("refund", {"role": "user", "content": "A refund, please. Refunds?"}, "A [refund], please. Refunds?"),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from sessions_app.timeline import build_timeline
+from tests.cases import for_each
 from tests.sessions.timeline.items import EXAMPLES, stored
 
 # In the order of tests/data/sdk-items.jsonl: the kind of event, its title, the words beside the title.
@@ -108,7 +107,7 @@ EXPECTED = [
 ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("example", "expected"),
     list(zip(EXAMPLES, EXPECTED, strict=True)),
     ids=[f"{example['type']}: {example['variant']}" for example in EXAMPLES],

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from sessions_app.timeline import FindingCode, Inspector, build_timeline
 from sessions_app.timeline.events import ToolCall, ToolState
 from sessions_app.timeline.findings import SENTENCES, TITLES
+from tests.cases import for_each
 from tests.sessions.timeline.items import (
     COMPACTION,
     ENVELOPE,
@@ -28,7 +27,7 @@ REQUEST = {"type": "mcp_approval_request", "id": "r", "server_label": "wiki", "n
 PROGRAM = {"type": "program", "call_id": "p", "code": "return 1"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("batches", "expected"),
     [
         ([[user("hi")], [assistant("hello")]], []),

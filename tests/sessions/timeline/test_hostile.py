@@ -11,6 +11,7 @@ from sessions_app.timeline import Event, build_timeline, to_markdown
 from sessions_app.timeline.blocks import SHOWN_CHARACTERS, TextBlock
 from sessions_app.timeline.decode import NotJson, parse_json
 from sessions_app.timeline.events import Message, ToolCall, UnreadableItem
+from tests.cases import for_each
 from tests.sessions.timeline.items import EXAMPLES, Raw, call, output, session, stored, user
 
 
@@ -21,7 +22,7 @@ def told(value: Any) -> Event:
     return event
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("raw", "problem"),
     [
         ("", "EOF"),
@@ -104,7 +105,7 @@ def test_titles_stay_short_whatever_the_name() -> None:
 WRONG_VALUES: list[Any] = [None, 5, 1.5, True, "x", "", [], {}, [None], [5, "x", {}], {"a": []}, [["x"]], {"type": 5}]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "item",
     [example["item"] for example in EXAMPLES if isinstance(example["item"], dict)],
     ids=lambda item: item.get("type", "without a type"),

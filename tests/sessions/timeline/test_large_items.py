@@ -7,12 +7,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from sessions_app.stores.base import ITEM_HEAD_BYTES
 from sessions_app.timeline import Timeline, build_timeline, to_markdown
 from sessions_app.timeline.blocks import Reference, TextBlock
 from sessions_app.timeline.events import Compaction, Encrypted, Message, ToolCall
+from tests.cases import for_each
 from tests.sessions.timeline.items import COMPACTION, ENVELOPE, Raw, call, in_part, output, session, user
 
 LONG = 'lorem ipsum, "dolor", ' * 20_000
@@ -37,7 +36,7 @@ def test_large_output_is_paired_by_the_call_id_at_its_beginning() -> None:
     assert not timeline.findings
 
 
-@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
+@for_each("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
 def test_large_output_is_paired_by_the_call_id_at_its_end(separators: tuple[str, str]) -> None:
     backwards = {"output": LONG, "status": "completed", "call_id": "a", "type": "function_call_output"}
     timeline = part_of([user("go")], [call("a"), Raw(json.dumps(backwards, separators=separators))], large=2)
@@ -53,7 +52,7 @@ def test_large_message_with_its_role_at_the_end() -> None:
     assert event.role == "user"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "trap",
     [
         '","type":"function_call","call_id":"evil"}',
@@ -62,7 +61,7 @@ def test_large_message_with_its_role_at_the_end() -> None:
         ',"","type":"x"}',
     ],
 )
-@pytest.mark.parametrize("nested", [False, True])
+@for_each("nested", [False, True])
 def test_text_at_the_end_cannot_pass_for_members_of_the_item(trap: str, nested: bool) -> None:
     text = "x" * 300_000 + trap
     value = output("a", [{"type": "input_text", "text": text, "call_id": "evil"}] if nested else text)
@@ -104,7 +103,7 @@ def test_large_envelope_and_compaction_tell_their_whole_size() -> None:
     assert event.opaque_byte_count > 400_000
 
 
-@pytest.mark.parametrize("padding", range(4))
+@for_each("padding", range(4))
 def test_half_a_picture_is_not_displayed(padding: int) -> None:
     png = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(300_000)).decode()
     filler = "x" * padding

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import base64
 
-import pytest
-
 from sessions_app.timeline.blocks import Picture, Reference
 from sessions_app.timeline.media import PICTURE_BYTES, file_part, link, picture, picture_from_base64
+from tests.cases import for_each
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 SVG = base64.b64encode(b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>').decode()
@@ -25,7 +24,7 @@ def test_type_is_told_by_the_content_not_by_the_claim() -> None:
     assert shown.data_uri.startswith("data:image/png;base64,")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "source",
     [
         f"data:image/svg+xml;base64,{SVG}",
@@ -55,7 +54,7 @@ def test_remote_picture_is_named_with_its_host_and_never_loaded() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     "address",
     [
         "javascript:alert(1)",
@@ -90,7 +89,7 @@ def test_link_shows_where_it_leads_whatever_its_title_claims() -> None:
     assert (shown.label, shown.detail) == ("https://bank.example", "https://evil.example/login")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("address", "host"),
     [
         ("https://shop.example/a?b#c", "shop.example"),

@@ -8,12 +8,11 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from sessions_app.timeline import Timeline, build_timeline
 from sessions_app.timeline.blocks import Data, TextBlock
 from sessions_app.timeline.events import Handoff, Message, NoteEvent, ToolCall, ToolState
 from sessions_app.timeline.values import length
+from tests.cases import for_each
 from tests.sessions.timeline.items import assistant, call, handoff, output, session, user
 
 
@@ -25,7 +24,7 @@ def tools(timeline: Timeline) -> list[ToolCall]:
     return [event for event in timeline.events if isinstance(event, ToolCall)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("asked", "answer"),
     [
         (call("a"), output("a")),
@@ -77,7 +76,7 @@ def test_output_joins_its_call(asked: dict[str, Any], answer: dict[str, Any]) ->
     assert not timeline.findings
 
 
-@pytest.mark.parametrize(("approve", "state"), [(True, ToolState.APPROVED), (False, ToolState.DENIED)])
+@for_each(("approve", "state"), [(True, ToolState.APPROVED), (False, ToolState.DENIED)])
 def test_decision_joins_the_request(approve: bool, state: ToolState) -> None:
     request = {"type": "mcp_approval_request", "id": "r", "server_label": "wiki", "name": "ask", "arguments": "{}"}
     (event,) = tools(
@@ -99,7 +98,7 @@ def test_a_call_whose_output_was_written_later_has_a_duration() -> None:
     assert at_once.duration == open_call.duration == timeless.duration == ""
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("seconds", "shown"),
     [(0.0002, "1 ms"), (0.412, "412 ms"), (1.24, "1.2 s"), (30, "30 s"), (90, "1.5 min"), (9_000, "2.5 h")],
 )
@@ -195,15 +194,13 @@ def test_second_handoff_of_a_turn_is_ignored() -> None:
     assert answer.agent == "Billing"
 
 
-@pytest.mark.parametrize(
-    "answer", ["Transfer successful", '{"assistant": "Ana", "queue": 3}', '{"assistant": 5}', "{}"]
-)
+@for_each("answer", ["Transfer successful", '{"assistant": "Ana", "queue": 3}', '{"assistant": 5}', "{}"])
 def test_tool_that_is_only_named_like_a_handoff_stays_a_tool(answer: str) -> None:
     (event,) = tools(whole([user("human!")], [call("a", "transfer_to_human"), output("a", answer)]))
     assert event.title == "transfer_to_human"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "state"),
     [
         ("An error occurred while running the tool. Please try again.", ToolState.FAILED),
@@ -222,7 +219,7 @@ def test_failed_tool_is_recognised_by_the_texts_of_the_sdk(text: str, state: Too
     assert event.is_collapsed is (state is ToolState.OK)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "answer",
     [
         {"type": "mcp_call", "name": "ask", "error": {"type": "http_error", "code": 502, "message": "Bad Gateway"}},

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from typing import Any, get_args, get_type_hints
 
-import pytest
 from agents import Agent, RunContextWrapper, TResponseInputItem, handoff
 from agents.tool import (
     DEFAULT_APPROVAL_REJECTION_MESSAGE,
@@ -16,6 +15,7 @@ from agents.tool import (
 
 from sessions_app.timeline import build_timeline
 from sessions_app.timeline.events import Handoff, ToolCall, ToolState
+from tests.cases import for_each
 from tests.sessions.timeline.items import call, output, session, stored, user
 
 
@@ -32,7 +32,7 @@ def _literals(hint: Any) -> Iterator[Any]:
             yield inner
 
 
-@pytest.mark.parametrize("item_type", sorted(set(types_of_the_sdk())))
+@for_each("item_type", sorted(set(types_of_the_sdk())))
 def test_no_type_of_the_sdk_is_unknown(item_type: str) -> None:
     (event,) = build_timeline([stored({"type": item_type})], starts_session=False, ends_session=False).events
     assert "Unknown" not in event.title
@@ -42,7 +42,7 @@ def test_all_types_were_seen() -> None:
     assert len(set(types_of_the_sdk())) >= 31
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "state"),
     [
         (default_tool_error_function(RunContextWrapper(None), ValueError("boom")), ToolState.FAILED),

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import pytest
 from django.conf import settings
 from django.template.loader import render_to_string
 from hypothesis import given
@@ -21,6 +20,7 @@ from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord
 from sessions_app.timeline import Timeline, build_timeline
 from sessions_app.timeline.blocks import SHOWN_PARTS
+from tests.cases import for_each
 from tests.sessions.timeline.items import (
     COMPACTION,
     ENVELOPE,
@@ -109,7 +109,7 @@ def shown(items: list[StoredItem], **context: Any) -> Page:
     return page(build_timeline(items, starts_session=True, ends_session=True), **context)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("example", "expected"),
     list(zip(EXAMPLES, EXPECTED, strict=True)),
     ids=[f"{example['type']}: {example['variant']}" for example in EXAMPLES],
@@ -132,7 +132,7 @@ def spoiled(value: Any) -> Any:
     return HOSTILE + value if isinstance(value, str) else value
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: f"{example['type']}: {example['variant']}")
+@for_each("example", EXAMPLES, ids=lambda example: f"{example['type']}: {example['variant']}")
 def test_hostile_text_stays_text(example: dict[str, Any]) -> None:
     shown([stored(spoiled(example["item"]))])
     if isinstance(example["item"], dict):
