@@ -16,7 +16,9 @@ from memadmin.runs.models import Run
 from tests.forks import use_database
 
 PLACES = 10
-"""A scan commits after each of its places: around one of so many a process is killed."""
+"""A scan commits after each place with rows: around those after which the number of places is a multiple of this, a
+process is killed.
+"""
 
 
 def main(database: str, data_dir: Path, ledger: Path, run_id: int, point: int) -> None:

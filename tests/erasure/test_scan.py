@@ -269,11 +269,11 @@ def test_slices_of_a_scan_are_handed_over_with_what_was_read(subject: Subject, o
         if read := run_of(request).cursor.get("scan"):
             assert set(read) >= {"done", "part", "rows"}
             done.append(len(read["done"]))
-            if len(done) == 40:
+            if len(done) == 20:
                 shown = page.get(request.get_absolute_url()).content.decode()
                 assert re.search("Scan 1: [0-9]+ places with [0-9,]+ rows read", shown)
         request.refresh_from_db()
-    assert len(done) > 40
+    assert len(done) > 20
     assert done == sorted(set(done))
 
 
@@ -291,27 +291,33 @@ FORMS = {
 KINDS = ("text", "varchar(500)", "char(200)", "json", "jsonb", "text[]", "bytea")
 
 
-# A tsvector holds words, and none of their other forms.
-@pytest.mark.parametrize(("kind", "form"), [*itertools.product(KINDS, FORMS), ("tsvector", "plain")])
-def test_each_form_is_found_in_each_kind_of_column_of_a_new_table(db: None, kind: str, form: str) -> None:
-    text = FORMS[form]
+VALUES = {
+    "json": "to_json(%s::text)",
+    "jsonb": "to_jsonb(%s::text)",
+    "text[]": "ARRAY['x', %s]",
+    "bytea": "convert_to(%s, 'UTF8')",
+    "tsvector": "array_to_tsvector(ARRAY[%s])",
+}
+
+
+def test_each_form_is_found_in_each_kind_of_column_of_a_new_table(db: None) -> None:
+    """In a table for each pair."""
+    # A tsvector holds words, and none of their other forms.
+    pairs = [*itertools.product(KINDS, FORMS), ("tsvector", "plain")]
     run_sql("CREATE SCHEMA elsewhere")
-    run_sql(f'CREATE TABLE elsewhere."New table" (id int PRIMARY KEY, other text, held {kind})')
-    value = {
-        "json": "to_json(%s::text)" if not form.startswith("json") else "%s::json",
-        "jsonb": "to_jsonb(%s::text)" if not form.startswith("json") else "%s::jsonb",
-        "text[]": "ARRAY['x', %s]",
-        "bytea": "convert_to(%s, 'UTF8')",
-        "tsvector": "array_to_tsvector(ARRAY[%s])",
-    }.get(kind, "%s")
-    with connection.cursor() as cursor:
-        cursor.execute('INSERT INTO elsewhere."New table" SELECT n, %s, NULL FROM generate_series(1, 50) n', ["x"])
-        cursor.execute(f'INSERT INTO elsewhere."New table" VALUES (0, NULL, {value})', [text])
-    if kind == "bytea" and form in ("plain", "upper"):
-        # Letters beyond ASCII are bytes there: found by what is ASCII.
-        assert places(scan_texts(NAME)) == {}
-        return
-    assert places(scan_texts(NAME)) == {"elsewhere.New table.held": 1}
+    for kind, form in pairs:
+        table = f'elsewhere."New {kind} {form}"'
+        is_json = kind in ("json", "jsonb") and form.startswith("json")
+        value = f"%s::{kind}" if is_json else VALUES.get(kind, "%s")
+        with connection.cursor() as cursor:
+            cursor.execute(f"CREATE TABLE {table} (id int PRIMARY KEY, other text, held {kind})")
+            cursor.execute(f"INSERT INTO {table} SELECT n, %s, NULL FROM generate_series(1, 50) n", ["x"])
+            cursor.execute(f"INSERT INTO {table} VALUES (0, NULL, {value})", [FORMS[form]])
+    # Letters beyond ASCII are bytes there: found by what is ASCII.
+    hidden = {("bytea", "plain"), ("bytea", "upper")}
+    assert places(scan_texts(NAME)) == {
+        f"elsewhere.New {kind} {form}.held": 1 for kind, form in pairs if (kind, form) not in hidden
+    }
     assert scan_texts("Nobody Else").found_by_case() == {}
 
 

@@ -158,14 +158,15 @@ def search_tables(people: People, progress: Progress, *, agents: Mapping[int, Ow
             continue
         if table.hidden:
             progress.note_hidden(table.place)
-        if table.columns:
-            try:
-                TableScan(table, people, progress, (agents or {}).get(table.oid)).work(part)
-            except OperationalError as problem:
-                if not isinstance(problem.__cause__, LockNotAvailable):
-                    raise
-                raise TableLocked(table.place) from problem
-        progress.finish(part)
+        if not table.columns:
+            progress.pass_over(part)
+            continue
+        try:
+            TableScan(table, people, progress, (agents or {}).get(table.oid)).work(part)
+        except OperationalError as problem:
+            if not isinstance(problem.__cause__, LockNotAvailable):
+                raise
+            raise TableLocked(table.place) from problem
 
 
 class TableLocked(Exception):
@@ -195,10 +196,13 @@ class TableScan:
             rows, hits = self.examine(sql.SQL(""))
             self.found(hits)
             self.progress.move(1, rows=rows)
+            self.progress.finish(part)
+            return
+        if not (pages := self.page_count()):
+            self.progress.pass_over(part)
             return
         size = FIRST_PAGES
-        # What is written meanwhile is at the end, or in pages that were read: for that there is the second scan.
-        while start < self.page_count():
+        while start < pages:
             began = time.monotonic()
             try:
                 rows, hits = self.read(start, start + size)
@@ -213,6 +217,9 @@ class TableScan:
             took = time.monotonic() - began
             size = min(size * 2, MOST_PAGES) if took < RANGE_SECONDS / 2 else size
             size = max(size // 2, 1) if took > RANGE_SECONDS * 2 else size
+            # What is written meanwhile is at the end, or in pages that were read: for that there is the second scan.
+            pages = self.page_count()
+        self.progress.finish(part)
 
     def page_count(self) -> int:
         with reading() as cursor:
@@ -277,9 +284,9 @@ def on_pages(start: int, end: int) -> sql.Composable:
 def reading() -> Iterator[CursorWrapper]:
     """A transaction that only reads and cannot take long. Also errors of `cursor.stream` are Django's."""
     with transaction.atomic(), connection.cursor() as cursor, connection.wrap_database_errors:
-        cursor.execute("SET TRANSACTION READ ONLY")
         cursor.execute(
-            "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true),"
+            "SELECT set_config('transaction_read_only', 'on', true),"
+            " set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true),"
             # Of pages of a large table the planner expects too much.
             " set_config('jit', 'off', true)",
             [TIMEOUT, LOCK_TIMEOUT],
