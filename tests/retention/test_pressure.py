@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from psycopg import IsolationLevel
 
 from memadmin.retention.models import SweepResult
@@ -19,6 +18,7 @@ from memadmin.runs.models import Run
 from sessions_app.models import SessionRecord
 from tests.agents import add_items, attach_main_store, run_sql, second_connection, value_of
 from tests.retention.policies import age, in_force, swept
+from tests.table_statistics import keep_autovacuum_off, wait_for_statistics
 
 
 @pytest.fixture(autouse=True)
@@ -140,20 +140,14 @@ def few_dead(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def make_dead(rows: int) -> None:
     """Dead rows in the agents' table of items, of which the statistics know."""
-    run_sql("ALTER TABLE agent_messages SET (autovacuum_enabled = false)")
+    keep_autovacuum_off("agent_messages")
     add_items("young", "text")
     run_sql(
         f"INSERT INTO agent_messages (session_id, message_data) SELECT 'young', '{{}}' FROM generate_series(1, {rows})"
     )
     run_sql("DELETE FROM agent_messages WHERE session_id = 'young'")
-    tell_statistics()
-
-
-def tell_statistics() -> None:
-    """A connection tells what it did after a second or when it ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_stat_force_next_flush()")
-    connection.close()
+    dead = "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'agent_messages'"
+    wait_for_statistics(lambda: value_of(dead) >= rows)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -14,6 +14,7 @@ from memadmin.runs.engine import take
 from memadmin.runs.models import Run
 from tests.agents import add_items, attach_main_store, database_role, run_sql, value_of
 from tests.retention.policies import age, in_force, swept
+from tests.table_statistics import keep_autovacuum_off
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -23,8 +24,7 @@ def swept_sessions(agent_tables: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """An old session of 200 items, and a policy that takes it; 100 rows count as many."""
     monkeypatch.setattr(ending, "MANY_ROWS", 100)
     attach_main_store()
-    # Autovacuum may come at any time.
-    run_sql("ALTER TABLE agent_messages SET (autovacuum_enabled = false)")
+    keep_autovacuum_off("agent_messages")
     add_items("old", *(f"item {number} " + "x" * 500 for number in range(200)))
     age("old", timedelta(days=40))
     in_force()
