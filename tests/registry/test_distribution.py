@@ -34,7 +34,7 @@ from tests.builders import make_subject
 from tests.people import person
 from tests.retention.policies import in_force
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 DISTRIBUTED = {"agent_sessions", "agent_messages", "sessions_app_sessionrecord", "sessions_app_fenceoutbox"}
 """What would lie together on the server of a session. All else stays on one server, or is on each."""
@@ -51,9 +51,12 @@ RECURSIVE = "WITH RECURSIVE names(agent)"
 """Beginning of the statement for the names of agents, which walks along an index: Citus refuses it."""
 
 
-@pytest.fixture(autouse=True)
-def store(agent_tables: None) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def store(committed_world: None) -> None:
+    """The main store with three sessions."""
     attach_main_store()
+    for name in ("first", "second", "third"):
+        add_items(name, user("Good morning"), assistant("Good morning!"))
 
 
 def rows(query: str) -> list[str]:
@@ -76,7 +79,6 @@ def test_unique_keys_of_ours_contain_the_session_id() -> None:
     assert rows(query.format(names=names())) == []
     run_sql("CREATE UNIQUE INDEX by_ticket_alone ON sessions_app_sessionrecord (ticket, id)")
     assert rows(query.format(names=names())) == ["by_ticket_alone"]
-    run_sql("DROP INDEX by_ticket_alone")
 
 
 def test_no_foreign_key_crosses_the_border() -> None:
@@ -150,9 +152,7 @@ def names_its_session(sql: str) -> bool:
 
 @pytest.fixture
 def record() -> SessionRecord:
-    """The second of three sessions."""
-    for name in ("first", "second", "third"):
-        add_items(name, user("Good morning"), assistant("Good morning!"))
+    """The second of the sessions."""
     return SessionRecord.objects.get(session_id="second")
 
 

@@ -119,7 +119,8 @@ def test_the_erasure_gives_way_and_takes_the_write_along(scene: Scene, story: St
     assert value_of("SELECT count(*) FROM agent_sessions WHERE session_id = 'race'") == 0
 
 
-@pytest.mark.parametrize("story", STORIES)
+# In the second story PostgreSQL looks for the deadlock after five seconds.
+@pytest.mark.parametrize("story", [STORIES[0], pytest.param(STORIES[1], marks=pytest.mark.release)])
 def test_an_erasure_that_insists_breaks_off_the_write(
     scene: Scene, story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
