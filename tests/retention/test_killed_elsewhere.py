@@ -110,8 +110,7 @@ def test_killed_after_each_deletion_everything_is_counted(agent: SqliteAgent, po
     everything_is_counted(agent)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [1, 2, 3, 4])
+@pytest.mark.parametrize("number", [1, *(pytest.param(number, marks=pytest.mark.release) for number in (2, 3, 4))])
 def test_the_next_run_counts_it_although_the_store_was_looked_through(
     agent: SqliteAgent, policy: PolicyVersion, number: int
 ) -> None:
@@ -227,8 +226,7 @@ def all_items_are_counted(agent: SqliteAgent, quotes: Sequence[Evidence]) -> Non
     assert not UnfinishedExpiry.objects.exists()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("action", ["delete", "redact"])
+@pytest.mark.parametrize("action", ["delete", pytest.param("redact", marks=pytest.mark.release)])
 def test_killed_after_each_change_of_items_everything_is_counted(half_old: SqliteAgent, action: str) -> None:
     """Each process does one change more than the one before, and dies after it."""
     item_policy(action)

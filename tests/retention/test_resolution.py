@@ -196,9 +196,18 @@ class TestQuery:
             SessionRecord.objects.select_related("store", "subject").prefetch_related("subject__aliases").order_by("pk")
         )
 
-    @effort(max_examples=150, suppress_health_check=UNCHANGED)
+    @effort(max_examples=30, suppress_health_check=UNCHANGED)
     @given(given_rules=rule_sets)
     def test_says_the_same(self, sessions: list[SessionRecord], given_rules: list[Rule]) -> None:
+        self.compare(sessions, given_rules)
+
+    @pytest.mark.release
+    @effort(max_examples=150, suppress_health_check=UNCHANGED)
+    @given(given_rules=rule_sets)
+    def test_says_the_same_of_many_rules(self, sessions: list[SessionRecord], given_rules: list[Rule]) -> None:
+        self.compare(sessions, given_rules)
+
+    def compare(self, sessions: list[SessionRecord], given_rules: list[Rule]) -> None:
         target = target_named("sessions")
         held = set(target.rows().filter(target.held()).values_list("pk", flat=True))
         wanted: dict[UUID, set[UUID]] = {}

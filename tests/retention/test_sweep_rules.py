@@ -166,9 +166,21 @@ def everything(agent_tables: None) -> None:
     make_hold(held, by=officer)
 
 
-@effort(max_examples=40, suppress_health_check=UNCHANGED)
+@effort(max_examples=10, suppress_health_check=UNCHANGED)
 @given(drawn=policies)
 def test_a_run_takes_what_its_preview_counted(everything: None, drawn: list[dict[str, Any]]) -> None:
+    check_run(drawn)
+
+
+@pytest.mark.release
+@effort(max_examples=40, suppress_health_check=UNCHANGED)
+@given(drawn=policies)
+def test_runs_take_what_their_previews_counted(everything: None, drawn: list[dict[str, Any]]) -> None:
+    check_run(drawn)
+
+
+def check_run(drawn: list[dict[str, Any]]) -> None:
+    """A run under these policies takes what their previews count."""
     with transaction.atomic():
         for content in drawn:
             in_force(**content)
@@ -187,10 +199,25 @@ def test_a_run_takes_what_its_preview_counted(everything: None, drawn: list[dict
         transaction.set_rollback(True)
 
 
-@effort(max_examples=40, suppress_health_check=UNCHANGED)
-@given(drawn=policies.filter(lambda drawn: drawn[0]["target"] not in ("sessions", "items")))
+policies_of_other_rows = policies.filter(lambda drawn: drawn[0]["target"] not in ("sessions", "items"))
+
+
+@effort(max_examples=15, suppress_health_check=UNCHANGED)
+@given(drawn=policies_of_other_rows)
 def test_the_query_says_what_the_resolution_says(everything: None, drawn: list[dict[str, Any]]) -> None:
     """Also of rows without a session, a subject or a decision."""
+    check_query(drawn)
+
+
+@pytest.mark.release
+@effort(max_examples=40, suppress_health_check=UNCHANGED)
+@given(drawn=policies_of_other_rows)
+def test_queries_say_what_the_resolution_says(everything: None, drawn: list[dict[str, Any]]) -> None:
+    check_query(drawn)
+
+
+def check_query(drawn: list[dict[str, Any]]) -> None:
+    """The query finds the rows that the resolution finds under these policies."""
     with transaction.atomic():
         for content in drawn:
             in_force(**content)
