@@ -11,10 +11,10 @@ from django.contrib.auth.models import User
 
 from memadmin.erasure.suppression import entering
 from memadmin.erasure.suppression.ledger import Ledger
-from tests.erasure.faults import after_chunk, small_chunks, start
+from tests.erasure.faults import after_chunk, reads, small_chunks, start
 from tests.people import person
 
-__all__ = ["after_chunk", "copies_folder", "small_chunks", "start"]
+__all__ = ["after_chunk", "copies_folder", "reads", "small_chunks", "start"]
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,6 +17,7 @@ from django.db import connection
 
 from memadmin.audit.transparency.canonical import utc
 from memadmin.erasure.models import ErasureStep, SubjectRequest
+from memadmin.erasure.scan import progress, tables
 from memadmin.runs import engine
 from memadmin.runs.models import Run
 from sessions_app.models import SessionRecord, Subject
@@ -92,6 +94,20 @@ def after_chunk(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], 
         monkeypatch.setattr(engine.Lease, "checkpoint", act_and_check)
 
     return after_chunk
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often a range of each table was read. Each place is stored."""
+    monkeypatch.setattr(progress, "SAVE_SECONDS", 0)
+    read, counts = tables.TableScan.read, Counter[str]()
+
+    def counting(self: tables.TableScan, start: int, end: int) -> tuple[int, list[tables.Hit]]:
+        counts[self.table.place] += 1
+        return read(self, start, end)
+
+    monkeypatch.setattr(tables.TableScan, "read", counting)
+    return counts
 
 
 def retry(run: Run) -> None:

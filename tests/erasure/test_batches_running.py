@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from collections import Counter
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -18,13 +19,14 @@ from django.db import connection
 from memadmin.erasure.batches import outcomes, services
 from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.models import RequestBatch, SubjectRequest, SuppressionEntry
+from memadmin.erasure.scan import tables
 from memadmin.erasure.services import WrongState
 from memadmin.runs.models import Run
 from memories_app.models import Memory
 from sessions_app.models import SessionRecord
 from sessions_app.services.discovery import discover
 from sessions_app.services.sessions import attach_sessions
-from tests.agents import add_items, attach_main_store, run_sql, user, value_of
+from tests.agents import add_items, attach_main_store, run_sql, second_connection, user, value_of
 from tests.erasure import killed
 from tests.erasure.batches import (
     approved_batch,
@@ -41,7 +43,7 @@ from tests.stores.sqlite_files import SqliteAgent
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 
-SUBJECTS, ELSEWHERE = 24, 5
+ELSEWHERE = 3
 
 
 def with_session(key: str, *, by: User) -> str:
@@ -52,15 +54,17 @@ def with_session(key: str, *, by: User) -> str:
     return key
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("with_sessions", [6, pytest.param(20, marks=pytest.mark.release)])
 def test_many_subjects_of_which_some_wait_for_a_store(
-    agent_tables: None, tmp_path: Path, officer: User, second: User
+    agent_tables: None, tmp_path: Path, officer: User, second: User, with_sessions: int
 ) -> None:
+    """Four further ones have nothing."""
+    count = with_sessions + 4
     agent = SqliteAgent(tmp_path)
     attach_main_store()
-    keys = [f"cust_{number:03}" for number in range(SUBJECTS)]
+    keys = [f"cust_{number:03}" for number in range(count)]
     subjects = make_subjects(keys)
-    for key, subject in zip(keys[:20], subjects, strict=False):
+    for key, subject in zip(keys[:with_sessions], subjects, strict=False):
         add_items(f"{key}:1", "tea", "coffee")
         attach_sessions(SessionRecord.objects.filter(session_id=f"{key}:1"), subject, by=officer)
     for key in keys[:ELSEWHERE]:
@@ -73,27 +77,26 @@ def test_many_subjects_of_which_some_wait_for_a_store(
     proposed("likes coffee", subject=subjects[0])
     lines = [key if number % 10 else f"{key},user,\nwrong_{number}" for number, key in enumerate(keys)]
     batch = approved_batch(csv_of(*lines), by=officer, second=second)
-    assert batch.preview["places"]["main"][:2] == [20, 40]
+    assert batch.preview["places"]["main"][:2] == [with_sessions, 2 * with_sessions]
 
     with agent.read_only():
         run = work_off_batch(batch)
         assert run.state == Run.State.WAITING
-        assert outcomes.counts(batch) == {LineOutcome.SCANNING: SUBJECTS - ELSEWHERE, LineOutcome.WAITING: ELSEWHERE}
+        assert outcomes.counts(batch) == {LineOutcome.SCANNING: count - ELSEWHERE, LineOutcome.WAITING: ELSEWHERE}
         assert value_of("SELECT count(*) FROM agent_messages") == 0
     Run.objects.filter(state=Run.State.WAITING, subject_request__state="running").update(retry_at=None)
     Run.objects.filter(pk=run.pk).update(retry_at=None)
     work_off_batch(batch)
-    assert outcomes.counts(batch) == {LineOutcome.SCANNING: SUBJECTS}
+    assert outcomes.counts(batch) == {LineOutcome.SCANNING: count}
     assert not agent.leftovers("cake")
     let_a_day_pass(batch)
     run = work_off_batch(batch)
     assert (batch.state, run.state) == (RequestBatch.State.COMPLETE, Run.State.COMPLETE), run.reason
-    assert SubjectRequest.objects.filter(state="complete").exclude(receipt="").count() == SUBJECTS
+    assert SubjectRequest.objects.filter(state="complete").exclude(receipt="").count() == count
     assert list(Memory.objects.all()) == [kept]
     agent.close()
 
 
-@pytest.mark.slow
 def test_killed_again_and_again_it_does_nothing_twice(
     agent_tables: None, tmp_path: Path, settings: object, officer: User, second: User
 ) -> None:
@@ -130,6 +133,29 @@ def kill_at(point: int, batch: RequestBatch, ledger: Path) -> bool:
     run_sql("UPDATE runs_run SET lease_until = now() - interval '1 second' WHERE lease_until IS NOT NULL")
     assert worker.exitcode in (0, -signal.SIGKILL)
     return worker.exitcode == -signal.SIGKILL
+
+
+def test_locked_table_is_waited_for_and_named(
+    agent_tables: None, reads: Counter[str], officer: User, second: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attach_main_store()
+    keys = [with_session(key, by=officer) for key in ("ann", "bob", "eve")]
+    with_session("bystander", by=officer)
+    batch = approved_batch(csv_of(*keys), by=officer, second=second)
+    monkeypatch.setattr(tables, "LOCK_TIMEOUT", "50ms")
+    run_sql("CREATE TABLE locked_table AS SELECT 'x' AS held")
+    try:
+        with second_connection() as somebody:
+            somebody.execute("LOCK TABLE locked_table IN ACCESS EXCLUSIVE MODE")
+            run = work_off_batch(batch)
+            assert "locked_table" in run.reason
+            assert outcomes.counts(batch) == {LineOutcome.TO_SCAN: 3}
+        Run.objects.filter(pk=run.pk).update(retry_at=None)
+        work_off_batch(batch)
+    finally:
+        run_sql("DROP TABLE locked_table")
+    assert outcomes.counts(batch) == {LineOutcome.SCANNING: 3}
+    assert (reads["agent_messages"], reads["locked_table"]) == (1, 1)
 
 
 def test_of_two_approvers_at_once_one_approves(officer: User, second: User) -> None:

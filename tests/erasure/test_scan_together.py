@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.db.models.functions import Now
 
 from memadmin.erasure import services as requests
@@ -27,7 +28,7 @@ from memadmin.runs import engine
 from memadmin.runs.models import Run
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore
 from sessions_app.services.sessions import attach_sessions
-from tests.agents import add_items, attach_main_store, attached_store, run_sql, second_connection, value_of
+from tests.agents import add_items, attach_main_store, attached_store, user, value_of
 from tests.builders import make_subject
 from tests.erasure.batches import approved_batch, csv_of, let_a_day_pass, make_subjects, work_off_batch
 from tests.erasure.builders import work_off
@@ -43,29 +44,29 @@ WhenRead = Callable[[str, Callable[[], object]], None]
 ANN, BOB, EVE = "customer-1-ann", "customer-2-bob", "customer-3-eve"
 
 
-@pytest.fixture
-def batch(agent_tables: None, officer: User, second: User) -> RequestBatch:
-    """A batch of three, each with a session, beside somebody else with another."""
+@pytest.fixture(scope="module")
+def store(committed_world: None) -> None:
+    """The main store with a session of each."""
     attach_main_store()
+    for key in (ANN, BOB, EVE, "other"):
+        add_items(f"{key}:1", "tea", "coffee")
+
+
+@pytest.fixture
+def batch(store: None, officer: User, second: User) -> RequestBatch:
+    """A batch of three, each with a session, beside somebody else with another."""
     SessionIdPattern.objects.create(store=SessionStore.objects.get(), name="ids", pattern="{subject}:{*}")
     for key, subject in zip((ANN, BOB, EVE, "other"), make_subjects([ANN, BOB, EVE, "other"]), strict=True):
-        add_items(f"{key}:1", "tea", "coffee")
         attach_sessions(SessionRecord.objects.filter(session_id=f"{key}:1"), subject, by=officer)
     return approved_batch(csv_of(ANN, BOB, EVE), by=officer, second=second)
 
 
-@pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often a range of each table was read. Each place is stored."""
-    monkeypatch.setattr(progress, "SAVE_SECONDS", 0)
-    read, counts = tables.TableScan.read, Counter[str]()
-
-    def counting(self: tables.TableScan, start: int, end: int) -> tuple[int, list[tables.Hit]]:
-        counts[self.table.place] += 1
-        return read(self, start, end)
-
-    monkeypatch.setattr(tables.TableScan, "read", counting)
-    return counts
+def say(session_id: str, *texts: str) -> None:
+    """Adds items to a session of an agent, on this connection."""
+    with connection.cursor() as cursor:
+        for text in texts:
+            values = [session_id, json.dumps(user(text), ensure_ascii=False)]
+            cursor.execute("INSERT INTO agent_messages (session_id, message_data) VALUES (%s, %s)", values)
 
 
 def cases(batch: RequestBatch) -> list[SubjectRequest]:
@@ -126,7 +127,7 @@ def test_all_cases_share_one_scan_at_once_and_a_day_later(batch: RequestBatch, r
 
 
 def test_each_hit_is_that_of_its_own_case(batch: RequestBatch) -> None:
-    add_items("other:1", f"ask {BOB.upper()}", f"{EVE} and {BOB}")
+    say("other:1", f"ask {BOB.upper()}", f"{EVE} and {BOB}")
     work_off_batch(batch)
     place = "agent_messages.message_data"
     assert found(batch) == [{}, {place: 2}, {place: 1}]
@@ -141,7 +142,7 @@ def test_each_hit_is_that_of_its_own_case(batch: RequestBatch) -> None:
 
 def test_a_session_is_its_owners_and_for_all_others_a_place_to_search(batch: RequestBatch, officer: User) -> None:
     """Ann's session, which a hold keeps, names herself and Bob."""
-    add_items(f"{ANN}:1", f"{ANN} knows {BOB}")
+    say(f"{ANN}:1", f"{ANN} knows {BOB}")
     make_hold(SessionRecord.objects.get(session_id=f"{ANN}:1"), by=officer)
     work_off_batch(batch)
     # The hold names the session, and stays.
@@ -175,7 +176,7 @@ def test_a_case_that_joins_after_the_scan_began_gets_one_of_its_own(
     def eve_is_erased() -> None:
         monkeypatch.setattr(work, "start", start)
         # Written where this scan does not come any more.
-        add_items("other:1", f"about {EVE} and {BOB}")
+        say("other:1", f"about {EVE} and {BOB}")
         eve = Run.objects.get(subject_request=cases(batch)[2])
         Run.objects.filter(pk=eve.pk).update(retry_at=None)
         engine.carry_on(eve)
@@ -207,7 +208,7 @@ def test_a_scan_for_several_that_was_killed_goes_on_where_it_was(
 ) -> None:
     monkeypatch.setattr(tables, "FIRST_PAGES", 1)
     monkeypatch.setattr(tables, "MOST_PAGES", 1)
-    add_items("other:1", *(f"item {n} for {BOB if n % 4 else EVE} {'x' * 1_500}" for n in range(40)))
+    say("other:1", *(f"item {n} for {BOB if n % 4 else EVE} {'x' * 1_500}" for n in range(40)))
     read, numbers = tables.TableScan.read, count(1)
 
     def dies_sometimes(self: tables.TableScan, start: int, end: int) -> Any:
@@ -277,26 +278,6 @@ def test_who_leaves_out_a_store_that_is_away_does_not_wait_for_it(
     assert ann.scans[0]["rows"] == eve.scans[0]["rows"] == bob.scans[0]["rows"] - 7
 
 
-@pytest.mark.django_db(transaction=True)
-def test_locked_table_is_waited_for_and_named(
-    batch: RequestBatch, reads: Counter[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tables, "LOCK_TIMEOUT", "50ms")
-    run_sql("CREATE TABLE locked_table AS SELECT 'x' AS held")
-    try:
-        with second_connection() as somebody:
-            somebody.execute("LOCK TABLE locked_table IN ACCESS EXCLUSIVE MODE")
-            run = work_off_batch(batch)
-            assert "locked_table" in run.reason
-            assert outcomes.counts(batch) == {LineOutcome.TO_SCAN: 3}
-        Run.objects.filter(pk=run.pk).update(retry_at=None)
-        work_off_batch(batch)
-    finally:
-        run_sql("DROP TABLE locked_table")
-    assert outcomes.counts(batch) == {LineOutcome.SCANNING: 3}
-    assert (reads["agent_messages"], reads["locked_table"]) == (1, 1)
-
-
 def test_of_a_failed_batch_each_case_searches_by_itself(batch: RequestBatch, when_read: WhenRead) -> None:
     when_read("agent_messages", killed)
     with pytest.raises(Killed):
@@ -311,17 +292,14 @@ def test_of_a_failed_batch_each_case_searches_by_itself(batch: RequestBatch, whe
 
 
 def test_erasures_that_are_repeated_after_a_restore_share_their_scans(
-    agent_tables: None, ledger: Ledger, officer: User, reads: Counter[str]
+    store: None, ledger: Ledger, officer: User, reads: Counter[str]
 ) -> None:
-    attach_main_store()
-    add_items("other:1", "coffee")
     for key in (ANN, BOB, EVE):
-        add_items(f"{key}:1", "tea")
         attach_sessions(SessionRecord.objects.filter(session_id=f"{key}:1"), make_subject(key), by=officer)
         ledger.append(uuid4(), subjects=subject_digests("user", key), sessions=[], after=0)
     done = replay()
     assert (done.entries, done.subjects, done.unfinished) == (3, 3, [])
-    assert value_of("SELECT string_agg(session_id, '') FROM agent_messages") == "other:1"
+    assert value_of("SELECT string_agg(DISTINCT session_id, '') FROM agent_messages") == "other:1"
     assert reads["agent_messages"] == 1
 
     run, repeated = Run.objects.get(kind="erasure_replay"), list(SubjectRequest.objects.all())
