@@ -230,6 +230,9 @@ def prepared(agent_tables: None) -> None:
     with_sessions("bystander", by=Meanwhile.officer, sessions=SESSIONS, items=ITEMS)
 
 
+EXAMPLES = [2, pytest.param(12, marks=pytest.mark.release)]
+
+
 def try_everything(examples: int) -> None:
     """The same examples each time."""
     run_state_machine_as_test(
@@ -247,31 +250,87 @@ def try_everything(examples: int) -> None:
     )
 
 
-@pytest.mark.slow
-def test_whatever_happens_meanwhile_nothing_is_left_and_what_is_held_stays(prepared: None) -> None:
-    try_everything(12)
+@pytest.mark.parametrize("examples", EXAMPLES)
+def test_whatever_happens_meanwhile_nothing_is_left_and_what_is_held_stays(prepared: None, examples: int) -> None:
+    try_everything(examples)
 
 
-@pytest.mark.slow
+# --- broken variants: the shortest order of rules that shows it, and the search for one among all orders --------------
+
+
+def without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "fence_subject", lambda subject: None)
+
+
+@contextmanager
+def without_holds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(work, "refuse_held", lambda scope: None)
+    monkeypatch.setattr(sessions_step, "is_any_held", lambda records: False)
+    with without_trigger("sessions_app_sessionrecord", "hold_refuses_erasure"):
+        yield
+
+
+def without_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine.Lease, "_locked", lambda lease: Run.objects.get(pk=lease.run.pk))
+
+
+def test_without_the_fence_a_session_is_begun(prepared: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    meanwhile = Meanwhile()
+    meanwhile.a_worker_works()
+    meanwhile.an_agent_begins_a_session()
+    without_fence(monkeypatch)
+    meanwhile = Meanwhile()
+    meanwhile.a_worker_works()
+    with pytest.raises(AssertionError, match="of an erased person"):
+        meanwhile.an_agent_begins_a_session()
+
+
+def test_without_holds_a_held_row_goes(prepared: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    meanwhile = Meanwhile()
+    meanwhile.a_hold_is_placed(on_subject=True)
+    work_a_while(meanwhile)
+    with without_holds(monkeypatch):
+        meanwhile = Meanwhile()
+        meanwhile.a_hold_is_placed(on_subject=True)
+        with pytest.raises(AssertionError, match="a held row was erased"):
+            work_a_while(meanwhile)
+
+
+def work_a_while(meanwhile: Meanwhile) -> None:
+    for _ in range(10):
+        meanwhile.a_worker_works()
+        meanwhile.what_is_held_stays()
+
+
+def test_without_the_token_a_zombie_writes(prepared: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    meanwhile = Meanwhile()
+    meanwhile.a_worker_crashes_within_a_transaction()
+    meanwhile.a_worker_works()
+    meanwhile.it_wakes_up()
+    meanwhile.a_worker_crashes_within_a_transaction()
+    meanwhile.a_worker_works()
+    without_token(monkeypatch)
+    with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
+        meanwhile.it_wakes_up()
+
+
+@pytest.mark.release
 def test_broken_variant_without_the_fence_something_is_stored(prepared: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule sees it, or the erasure cannot end."""
-    monkeypatch.setattr(work, "fence_subject", lambda subject: None)
+    without_fence(monkeypatch)
     with pytest.raises(AssertionError, match=r"of an erased person|ValueError"):
         try_everything(12)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_broken_variant_without_holds_a_held_row_goes(prepared: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "refuse_held", lambda scope: None)
-    monkeypatch.setattr(sessions_step, "is_any_held", lambda records: False)
-    unguarded = without_trigger("sessions_app_sessionrecord", "hold_refuses_erasure")
-    with unguarded, pytest.raises(AssertionError, match="a held row was erased"):
+    with without_holds(monkeypatch), pytest.raises(AssertionError, match="a held row was erased"):
         try_everything(12)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_broken_variant_without_the_token_a_zombie_writes(prepared: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine.Lease, "_locked", lambda lease: Run.objects.get(pk=lease.run.pk))
+    without_token(monkeypatch)
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         try_everything(12)
 
