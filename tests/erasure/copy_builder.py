@@ -11,7 +11,7 @@ from typing import Any
 
 from django.conf import settings
 
-from memadmin.erasure.access_copy import building, files
+from memadmin.erasure.access_copy import building, files, writing
 from memadmin.runs import engine
 from memadmin.runs.models import Run
 from tests.forks import use_database
@@ -29,12 +29,13 @@ def main(database: str, server: Path, folder: Path, run_id: int, place: str, lim
     engine.carry_on(Run.objects.get(pk=run_id))
 
 
-def memory_of_a_build(database: str, server: Path, folder: Path, run_id: int, answer: Any) -> None:
-    """Sends the peak of Python's memory above that of the beginning, in bytes."""
+def memory_of_a_build(database: str, server: Path, folder: Path, run_id: int, most: int, answer: Any) -> None:
+    """Sends the peak of Python's memory above that of the beginning, in bytes. A run is divided after `most` items."""
     import tracemalloc
 
     use_database(database, server)
     settings.ACCESS_COPY_FOLDER = folder
+    writing.MOST_ITEMS_OF_A_RUN, writing.ITEMS_AT_ONCE = most, most // 5
     run = Run.objects.get(pk=run_id)
     tracemalloc.start()
     run = engine.carry_on(run)

@@ -18,7 +18,7 @@ from django.conf import settings as all_settings
 from django.contrib.auth.models import User
 from django.db import connection
 
-from memadmin.erasure.access_copy import building, files, services
+from memadmin.erasure.access_copy import building, files, services, writing
 from memadmin.erasure.access_copy.deleting import delete_copy
 from memadmin.erasure.models import AccessCopy, RequestNote, SubjectRequest
 from memadmin.erasure.services import WrongState, cancel_request
@@ -276,9 +276,9 @@ def test_a_builder_whose_copy_was_deleted_meanwhile_leaves_nothing(
     assert delete_copy(copy, reason="expired") is False
 
 
-def peak_of(copy: AccessCopy) -> int:
+def peak_of(copy: AccessCopy, most: int) -> int:
     here, there = PROCESSES.Pipe()
-    args = (connection.settings_dict["NAME"], server(), all_settings.ACCESS_COPY_FOLDER, copy.run_id, there)
+    args = (connection.settings_dict["NAME"], server(), all_settings.ACCESS_COPY_FOLDER, copy.run_id, most, there)
     worker = PROCESSES.Process(target=copy_builder.memory_of_a_build, args=args)
     worker.start()
     state, peak = here.recv()
@@ -287,23 +287,28 @@ def peak_of(copy: AccessCopy) -> int:
     return int(peak)
 
 
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_session(officer: User) -> None:
+@pytest.mark.parametrize(
+    ("most", "size"),
+    [(100, 300), pytest.param(writing.MOST_ITEMS_OF_A_RUN, 60, marks=pytest.mark.release)],
+    ids=["short runs", "long runs"],
+)
+def test_memory_does_not_grow_with_the_session(officer: User, most: int, size: int) -> None:
+    """Runs are divided after `most` items: of sessions with one run and a half, and with ten."""
     attach_main_store()
     few, many = make_subject("few"), make_subject("many")
-    for name, count in (("f", 1_000), ("m", 10_000)):
+    for name, count in (("f", most + most // 2), ("m", 10 * most)):
         add_items(name, "first")
         run_sql(
-            "INSERT INTO agent_messages (session_id, message_data) SELECT '" + name + "',"
-            """ '{"role": "user", "content": "' || repeat(md5(n::text), 60) || '"}'"""
+            f"INSERT INTO agent_messages (session_id, message_data) SELECT '{name}',"
+            f""" '{{"role": "user", "content": "' || repeat(md5(n::text), {size}) || '"}}'"""
             f" FROM generate_series(1, {count}) AS n"
         )
     attach_sessions(SessionRecord.objects.filter(session_id="f"), few, by=officer)
     attach_sessions(SessionRecord.objects.filter(session_id="m"), many, by=officer)
-    of_few = peak_of(started_copy(few, by=officer))
+    of_few = peak_of(started_copy(few, by=officer), most)
     copy = started_copy(many, by=officer)
-    of_many = peak_of(copy)
+    of_many = peak_of(copy, most)
     copy.refresh_from_db()
-    assert len(json_in(opened(copy), "sessions/1.json")["items"]) == 10_001
-    # Twenty megabytes of text: what was kept would show.
+    assert len(json_in(opened(copy), "sessions/1.json")["items"]) == 10 * most + 1
+    # Ten megabytes of text at least: what was kept would show.
     assert of_many < of_few + 5 * MEGABYTES, (of_few, of_many)
