@@ -109,13 +109,11 @@ class TestCost:
         assert {name: len(store.asked) for name, store in stores.items()} == {"store-0": 1, "store-1": 1}
 
     def test_ten_rows_and_a_thousand_cost_the_same(self, stores: dict[str, Any], operator: Client) -> None:
-        subject = make_subject()
+        subject, store = make_subject(), make_store()
 
         def queries_for(count: int) -> int:
             SessionRecord.objects.bulk_create(
-                SessionRecord(
-                    id=uuid4(), store=make_store(), session_id=f"{count}-{number}", subject=subject, agent="A"
-                )
+                SessionRecord(id=uuid4(), store=store, session_id=f"{count}-{number}", subject=subject, agent="A")
                 for number in range(count)
             )
             with CaptureQueriesContext(connection) as queries:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psycopg
 import pytest
@@ -16,6 +20,19 @@ from tests.stores.document_agents import drop_schema
 from tests.stores.mariadb import MariaDb, running_mariadb
 from tests.stores.postgres import AGENT, PostgresServer, running_postgres
 from tests.stores.servers import RedisServer, own_redis
+
+LEAST_MEMORY_BYTES = 256 * 1024 * 1024
+
+
+@pytest.fixture
+def folder_in_memory(tmp_path: Path) -> Iterator[Path]:
+    """An empty folder, in memory where the machine has such: SQLite waits for a disk at each commit."""
+    shared = Path("/dev/shm")
+    if not os.access(shared, os.W_OK) or shutil.disk_usage(shared).free < LEAST_MEMORY_BYTES:
+        yield tmp_path
+        return
+    with TemporaryDirectory(prefix="memadmin-", dir=shared) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

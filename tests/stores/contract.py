@@ -17,9 +17,9 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any, Self, TypeVar, cast
 
 import pytest
@@ -88,10 +88,17 @@ def variable_unset(name: str) -> AbstractContextManager[str]:
     return variable_with(name, None, f"variable {name}, .* is not set")
 
 
+@cache
+def agents_loop() -> asyncio.AbstractEventLoop:
+    """In a thread, because the test may run inside of an event loop; kept, as that of an agent's process is."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    return loop
+
+
 def in_agent(work: Coroutine[Any, Any, T]) -> T:
-    """Runs what the SDK offers as async code; in a thread, because the test may run inside of an event loop."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
+    """Runs what the SDK offers as async code."""
+    return asyncio.run_coroutine_threadsafe(work, agents_loop()).result()
 
 
 class Agent(ABC):

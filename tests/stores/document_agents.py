@@ -209,7 +209,7 @@ class DocumentContract(StoreContract):
             metafunc.parametrize("agent", [*own, "other PostgreSQL", "file"], indirect=True)
 
     @pytest.fixture
-    def agent(self, db: None, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DocumentAgent]:
+    def agent(self, db: None, request: pytest.FixtureRequest, folder_in_memory: Path) -> Iterator[DocumentAgent]:
         place: InPostgres | InFile
         match request.param:
             case "own PostgreSQL":
@@ -218,7 +218,7 @@ class DocumentContract(StoreContract):
             case "other PostgreSQL":
                 place = InPostgres(request.getfixturevalue("schema_elsewhere"))
             case _:
-                place = InFile(tmp_path)
+                place = InFile(folder_in_memory)
         agent = self.agent_class(place)
         yield agent
         agent.close()

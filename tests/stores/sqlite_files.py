@@ -90,7 +90,7 @@ class SqliteContract(StoreContract):
     agent_class: type[SqliteAgent] = SqliteAgent
 
     @pytest.fixture
-    def agent(self, db: None, tmp_path: Path) -> Iterator[SqliteAgent]:
-        agent = self.agent_class(tmp_path)
+    def agent(self, db: None, folder_in_memory: Path) -> Iterator[SqliteAgent]:
+        agent = self.agent_class(folder_in_memory)
         yield agent
         agent.close()

@@ -177,8 +177,8 @@ class TestJsonArrays(StoreContract, SealedContract):
     agent_class: type[ArrayAgent] = ArrayAgent
 
     @pytest.fixture
-    def agent(self, db: None, tmp_path: Path) -> ArrayAgent:
-        return self.agent_class(tmp_path / "sessions")
+    def agent(self, db: None, folder_in_memory: Path) -> ArrayAgent:
+        return self.agent_class(folder_in_memory / "sessions")
 
     @pytest.fixture(autouse=True)
     def one_look_at_what_nobody_writes(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,8 +54,23 @@ pytestmark = pytest.mark.slow
 VARIABLE = "SUPPORT_MONGO_URL"
 
 
+_clients: dict[str, AsyncMongoClient[Any]] = {}
+"""Of agents, by address: to find out about a server takes longer than most questions."""
+
+
+async def client_of(address: str) -> AsyncMongoClient[Any]:
+    if address not in _clients:
+        _clients[address] = AsyncMongoClient(address)
+    return _clients[address]
+
+
+async def close_clients() -> None:
+    while _clients:
+        await _clients.popitem()[1].close()
+
+
 class MongoAgent(SdkAgent):
-    """Each call with a client of its own, because those of the SDK belong to the event loop they began in."""
+    """Keeps its client, as an agent's process does."""
 
     names: ClassVar[dict[str, str]] = {}
 
@@ -67,10 +82,9 @@ class MongoAgent(SdkAgent):
 
     def in_session(self, session_id: str, name: str, *arguments: Any) -> Any:
         async def call() -> Any:
-            client: AsyncMongoClient[Any] = AsyncMongoClient(self.server.address)
-            async with client:
-                session = MongoDBSession(session_id, client=client, **cast(Any, self.names))
-                return await getattr(self.worn(session), name)(*arguments)
+            client = await client_of(self.server.address)
+            session = MongoDBSession(session_id, client=client, **cast(Any, self.names))
+            return await getattr(self.worn(session), name)(*arguments)
 
         return in_agent(call())
 
@@ -179,6 +193,7 @@ class ElsewhereAgent(MongoAgent):
 def shared_server() -> Iterator[MongoStandIn]:
     server = MongoStandIn()
     yield server
+    in_agent(close_clients())
     server.end()
 
 

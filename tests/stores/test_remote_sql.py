@@ -34,7 +34,7 @@ class TestMariaDb(StoreContract, SealedContract):
 
 class TestSqliteByUrl(StoreContract, SealedContract):
     @pytest.fixture
-    def agent(self, db: None, tmp_path: Path) -> Iterator[SqliteByUrlAgent]:
-        agent = SqliteByUrlAgent(tmp_path)
+    def agent(self, db: None, folder_in_memory: Path) -> Iterator[SqliteByUrlAgent]:
+        agent = SqliteByUrlAgent(folder_in_memory)
         yield agent
         agent.close()
