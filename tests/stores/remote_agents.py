@@ -38,6 +38,8 @@ class RemoteAgent(SdkAgent):
     messages_table: ClassVar[str] = "agent_messages"
     aged: ClassVar[str]
     keeps_connections: ClassVar[bool] = True
+    connect_args: ClassVar[dict[str, Any]] = {}
+    """Of the connection that looks."""
 
     def __init__(self, url: URL, agents_url: URL, **declared: Any) -> None:
         self.url, self.agents_url = url, agents_url
@@ -71,7 +73,7 @@ class RemoteAgent(SdkAgent):
 
     @cached_property
     def engine(self) -> Engine:
-        return create_engine(self.url, **self.pooling())
+        return create_engine(self.url, connect_args=self.connect_args, **self.pooling())
 
     def pooling(self) -> dict[str, Any]:
         return {} if self.keeps_connections else {"poolclass": NullPool}
@@ -194,6 +196,8 @@ class MariaDbAgent(RemoteAgent):
     collation = "utf8mb4_bin"
     text_type = "MEDIUMTEXT"
     time_type = "TIMESTAMP"
+    # Without TLS, for which the certificates of the machine would be read for each test.
+    connect_args: ClassVar[dict[str, Any]] = {"ssl_disabled": True}
 
     def __init__(self, mariadb: MariaDb, **declared: Any) -> None:
         self.mariadb = mariadb
