@@ -101,7 +101,12 @@ def save_day(series: str, day: date, counts: Mapping[str, int], at: datetime, *,
         unique_fields=["series", "day", "part"],
         update_fields=["count"],
     )
-    CountedDay.objects.update_or_create(series=series, day=day, defaults={"counted_at": at})
+    CountedDay.objects.bulk_create(
+        [CountedDay(series=series, day=day, counted_at=at)],
+        update_conflicts=True,
+        unique_fields=["series", "day"],
+        update_fields=["counted_at"],
+    )
 
 
 # In the order of days, so that two of them cannot wait for each other. Django's upsert replaces values, and cannot add.
