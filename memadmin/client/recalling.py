@@ -234,7 +234,10 @@ def as_line(statement: str) -> str:
     """A statement as one line without any tag, so that it cannot end its block, and without invisible characters: those
     that turn the direction of text, or split a word to hide it from searches.
     """
-    seen = "".join(sign for sign in SPACES.sub(" ", statement) if sign in JOINERS or not is_unseen(sign))
+    seen = SPACES.sub(" ", statement)
+    # Most statements have no such character; to look at each one takes longer than all else of a selection.
+    if not seen.isprintable():
+        seen = "".join(sign for sign in seen if sign in JOINERS or not is_unseen(sign))
     return TAG_OPENS.sub("&lt;", seen).strip()
 
 
