@@ -33,6 +33,7 @@ from tests.accounts.test_matrix import (
     with_lasting_people,
 )
 from tests.audit.log_pages import NOTED
+from tests.people import person
 
 __all__ = ["tables"]
 
@@ -54,17 +55,19 @@ UNION ALL SELECT string_agg(task_name || args::text || coalesce(queueing_lock, '
 """
 
 
-@pytest.fixture
-def owner(tables: None, db: None) -> User:
-    user = somebody(SUPERUSER)
+@pytest.fixture(scope="module")
+def world(tables: None, shared_world: None) -> World:
+    """One of everything, of somebody who has a name and an address."""
+    user = person()
     user.first_name, user.email = "Clerk-70933", "clerk-70933@example.org"
     user.save()
-    return user
+    return make_world(user)
 
 
 @pytest.fixture
-def world(owner: User) -> World:
-    return make_world(owner)
+def owner(world: World, db: None) -> User:
+    """The person to whom the world belongs, with every right."""
+    return somebody(SUPERUSER)
 
 
 def kept_for_good(client: Client, method: str, address: str, **sent: Any) -> tuple[Any, str]:
