@@ -55,9 +55,9 @@ WITHOUT_TABLE = "/holds/"
 every_list = pytest.mark.parametrize("address", LISTS)
 
 
-@pytest.fixture
-def reader(agent_tables: None) -> Client:
-    """Signed in with every right, in a console with seven of everything, of which several are alike."""
+@pytest.fixture(scope="module")
+def seven_of_everything(committed_world: None) -> None:
+    """Seven rows of each list, of which several are alike, and somebody with every right."""
     attach_main_store()
     reader = person("support", "compliance", "administrator", "reviewer")
     User.objects.update(is_superuser=True, is_staff=True)
@@ -83,7 +83,12 @@ def reader(agent_tables: None) -> Client:
         )
         User.objects.create_user(f"colleague-{number}", date_joined=moment)
     SessionRecord.objects.update(last_activity_at=moment)
-    return signed_in(reader)
+
+
+@pytest.fixture
+def reader(seven_of_everything: None, db: None) -> Client:
+    """Signed in with every right."""
+    return signed_in(User.objects.get(is_superuser=True))
 
 
 def pages_of(rows: Rows, size: int) -> Iterator[list[object]]:
