@@ -36,16 +36,16 @@ every_list = pytest.mark.parametrize("name", NAMES)
 @pytest.fixture
 def ada(db: None) -> User:
     ada = person("support", "compliance", "administrator", "reviewer")
-    User.objects.update(is_superuser=True)
-    return User.objects.get(pk=ada.pk)
+    ada.is_superuser = True
+    ada.save()
+    return ada
 
 
 @pytest.fixture
 def desk(ada: User) -> Client:
-    desk = signed_in(ada)
     # Loads the addresses, with which the lists become known.
-    assert desk.get("/").status_code == 200
-    return desk
+    reverse("views:save")
+    return signed_in(ada)
 
 
 def saved(owner: User, name: str = "Mine", of: str = "sessions-stores", **columns: object) -> SavedView:
@@ -103,7 +103,7 @@ class TestEveryList:
 
     @every_list
     def test_it_is_for_those_who_may_see_the_list(self, outsider: Client, name: str) -> None:
-        outsider.get("/")
+        reverse("views:save")
         view = saved(User.objects.get(username="outsider"), of=name, is_default=True, query="sort=x")
         assert outsider.post(reverse("views:save"), {"list": name, "name": "x"}).status_code == 403
         assert outsider.get(LISTS[name].address).status_code == 403
