@@ -1,4 +1,4 @@
-"""What each page asks the database: a fixed number of queries, for ten rows of everything as for two hundred."""
+"""What each page asks the database: a fixed number of queries, for ten rows of everything as for more than a page."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from tests.erasure.builders import make_request
 from tests.people import person, signed_in
 from tests.retention.policies import in_force
 
-FEW, MANY = 10, 200
-"""Several pages of each list."""
+FEW, MANY = 10, 110
+"""More than two pages of each list."""
 
 LONG = "a-long-one"
 """The session whose timeline grows."""
@@ -275,7 +275,7 @@ def counted(reader: Client, pages: Mapping[str, str]) -> dict[str, int]:
     return counts
 
 
-def test_ten_rows_and_two_hundred_cost_the_same(store: SessionStore, reader: Client) -> None:
+def test_few_rows_and_many_cost_the_same(store: SessionStore, reader: Client) -> None:
     grow(1, FEW)
     pages = addresses()
     assert counted(reader, pages) == QUERIES
