@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from django.db import connection
 
 from tests.agents import agent_process, run_sql
-from tests.meanwhile import PATIENCE_SECONDS
+from tests.waiting import wait_until
 
 
 def wait_for_statistics(arrived: Callable[[], bool]) -> None:
@@ -17,15 +16,14 @@ def wait_for_statistics(arrived: Callable[[], bool]) -> None:
     Our connection reports at once, and those of agents end, which makes them report.
     """
     agent_process.end()
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
+
+    def have_arrived() -> bool:
         run_sql("SELECT pg_stat_force_next_flush()")
         # In a transaction the view would show the same again and again.
         run_sql("SELECT pg_stat_clear_snapshot()")
-        if arrived():
-            return
-        assert time.monotonic() < deadline, "the statistics never arrived"
-        time.sleep(0.01)
+        return arrived()
+
+    wait_until(have_arrived, "the statistics arrive")
 
 
 def keep_autovacuum_off(table: str) -> None:

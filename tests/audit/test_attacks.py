@@ -7,7 +7,6 @@ give it its name and nothing else that would send a reader somewhere else.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -42,7 +41,7 @@ from tests.audit.events import (
     write_events,
 )
 from tests.flushing import empty
-from tests.meanwhile import PATIENCE_SECONDS
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("log")]
 
@@ -96,10 +95,7 @@ def log(signed_log: SignedLog, transactional_db: None, settings: Settings) -> Pa
 
 
 def wait_until_longer_than(size: int) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while AuditLeaf.objects.count() <= size:
-        assert time.monotonic() < deadline, f"nothing was written after the first {size}"
-        time.sleep(0.01)
+    wait_until(lambda: AuditLeaf.objects.count() > size, f"something is written after the first {size}")
 
 
 def without_waiting(seconds: float) -> None:

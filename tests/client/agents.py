@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from memadmin.client.connection import Console
 from memadmin.client.memories import MemoryClient
 from sessions_app.stores.sqlalchemy.engine import asyncpg_arguments
-from tests.meanwhile import PATIENCE_SECONDS
+from tests.waiting import PATIENCE_SECONDS
 
 T = TypeVar("T")
 

@@ -25,7 +25,7 @@ from memories_app.models import Signal
 from tests.client.agents import client_at, in_agent, scripted
 from tests.client.conftest import address
 from tests.client.round_trips import Relay
-from tests.meanwhile import PATIENCE_SECONDS
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -26,8 +26,9 @@ from sessions_app.models import SubjectKind
 from sessions_app.services.subjects import subject_for_key
 from tests.client.agents import Customer, client_at, in_agent, talk
 from tests.client.conftest import address
-from tests.meanwhile import PATIENCE_SECONDS, wait_until_blocked
+from tests.meanwhile import wait_until_blocked
 from tests.memories.builders import approved
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

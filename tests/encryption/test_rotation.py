@@ -10,7 +10,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -46,6 +45,7 @@ from tests.agents import add_items, attached_store, in_sdk, run_sql, second_conn
 from tests.meanwhile import somebody_else, wait_until_blocked
 from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, add_sealed, as_items, read_by_agent, secrets
 from tests.sealed import keys as keys
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("keys")
 
@@ -507,10 +507,8 @@ def start_rotation() -> subprocess.Popen[bytes]:
 
 
 def wait_for_events(count: int) -> None:
-    deadline = time.monotonic() + 60
-    while AuditEvent.objects.filter(type="session.resealed").count() < count:
-        assert time.monotonic() < deadline, "the program does nothing"
-        time.sleep(0.005)
+    events = AuditEvent.objects.filter(type="session.resealed")
+    wait_until(lambda: events.count() >= count, "the program reseals")
 
 
 class TestOtherKinds:

@@ -28,7 +28,8 @@ from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Deleted
 from tests.agents import add_items, attach_main_store, database_role, in_sdk, run_sql, second_connection, value_of
-from tests.meanwhile import PATIENCE_SECONDS, comes_to_wait
+from tests.meanwhile import comes_to_wait
+from tests.waiting import PATIENCE_SECONDS
 
 LEVELS = [IsolationLevel.READ_COMMITTED, IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE]
 

@@ -16,7 +16,8 @@ from django.db import connection
 from sessions_app.models import SessionRecord
 from sessions_app.stores import backend_for
 from tests.agents import add_items, attach_main_store, in_sdk, run_sql, second_connection, value_of
-from tests.meanwhile import PATIENCE_SECONDS, comes_to_wait, wait_until_blocked
+from tests.meanwhile import comes_to_wait, wait_until_blocked
+from tests.waiting import PATIENCE_SECONDS
 
 HOLD_SESSION = "SELECT FROM agent_sessions WHERE session_id = 'race' FOR UPDATE"
 MAKE_SURE_OF_SESSION = (

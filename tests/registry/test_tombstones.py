@@ -25,7 +25,8 @@ from sessions_app.services.erasing_subjects import fence_subject, forget_keys, f
 from sessions_app.services.subjects import subject_for_key
 from sessions_app.stores import backend_for
 from tests.agents import add_items, attach_main_store, in_sdk, run_sql, second_connection, value_of
-from tests.meanwhile import PATIENCE_SECONDS, comes_to_wait
+from tests.meanwhile import comes_to_wait
+from tests.waiting import PATIENCE_SECONDS
 
 LEVELS = [IsolationLevel.READ_COMMITTED, IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +11,8 @@ from sessions_app.registry import AttachRefused, attach_plan
 from sessions_app.services import attaching
 from sessions_app.services.attaching import detach_store
 from tests.agents import add_items, attached_store, make_agent_tables, run_sql, second_connection, value_of
-from tests.meanwhile import PATIENCE_SECONDS, somebody_else, wait_until_blocked
+from tests.meanwhile import somebody_else, wait_until_blocked
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 VACUUM = "SELECT pid FROM pg_stat_progress_vacuum WHERE relid = 'agent_messages'::regclass"
 HOLD_AS_A_VACUUM_DOES = "LOCK TABLE agent_messages IN SHARE UPDATE EXCLUSIVE MODE"
@@ -35,10 +35,7 @@ def autovacuum(agent_tables: None) -> Iterator[None]:
     run_sql("ALTER SYSTEM SET autovacuum_naptime = '1s'")
     run_sql("SELECT pg_reload_conf()")
     try:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while value_of(VACUUM) is None:
-            assert time.monotonic() < deadline, "no autovacuum began"
-            time.sleep(0.05)
+        wait_until(lambda: value_of(VACUUM) is not None, "autovacuum begins")
         yield
     finally:
         run_sql("ALTER SYSTEM RESET autovacuum_naptime")

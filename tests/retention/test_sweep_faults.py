@@ -32,13 +32,14 @@ from tests.agents import add_items, attach_main_store, run_sql, second_connectio
 from tests.builders import make_subject
 from tests.erasure.faults import Worker
 from tests.forks import PROCESSES
-from tests.meanwhile import PATIENCE_SECONDS, somebody_else, wait_until_blocked
+from tests.meanwhile import somebody_else, wait_until_blocked
 from tests.memories.builders import approved as approved_memory
 from tests.people import person
 from tests.retention import swept_and_killed
 from tests.retention.builders import make_hold
 from tests.retention.policies import age, in_force, swept
 from tests.runs.conftest import let_the_lease_expire
+from tests.waiting import PATIENCE_SECONDS
 
 LONG = 25
 """Items of the long session: several chunks."""

@@ -22,7 +22,7 @@ SERVER = "mariadbd"
 ASKED_BY_INSTALL = "my_print_defaults"
 PROGRAMS = (INSTALL, SERVER, ASKED_BY_INSTALL)
 PACKAGES = "mariadb-server-core mariadb-client-core"
-START_SECONDS = 60
+START_SECONDS = 300
 
 
 def tables_by_hand(

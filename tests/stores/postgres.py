@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from sqlalchemy.exc import OperationalError
 
 from memadmin.embedded import cluster
 from tests.ports import free_port
+from tests.waiting import wait_until
 
 INSTALLED = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda program: int(program.parts[-3]))
 """Programs of the operating system's packages, of each version, the oldest first."""
@@ -82,10 +82,7 @@ def running_postgres(programs: Path | None = None) -> Iterator[PostgresServer]:
             )
             Path(data, "pg_hba.conf").write_text("local all all trust\nhost all all all scram-sha-256\n")
             server.run("SELECT pg_reload_conf()")
-            deadline = time.monotonic() + cluster.START_SECONDS
-            while server.lets_in("another password"):
-                assert time.monotonic() < deadline, "it does not ask for passwords"
-                time.sleep(0.02)
+            wait_until(lambda: not server.lets_in("another password"), "it asks for passwords")
             yield server
         finally:
             cluster.stop(data)

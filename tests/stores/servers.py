@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 import redis
 
 from tests.ports import free_port
+from tests.waiting import wait_until
 
 REDIS = shutil.which("redis-server") or shutil.which("redis-check-rdb")
 """One program, which is a server when it is called redis-server."""
@@ -48,11 +48,8 @@ class RedisServer:
         with (folder / "redis.log").open("w") as log:
             self.process = subprocess.Popen(["redis-server", *arguments], executable=REDIS, stdout=log, stderr=log)
         self.client = redis.Redis(unix_socket_path=str(self.socket), password=password or None)
-        deadline = time.monotonic() + 60
-        while not self.answers():
-            assert self.process.poll() is None, (folder / "redis.log").read_text()
-            assert time.monotonic() < deadline, "the server did not start"
-            time.sleep(0.02)
+        wait_until(lambda: self.answers() or self.process.poll() is not None, "the server answers")
+        assert self.process.poll() is None, (folder / "redis.log").read_text()
 
     @property
     def address(self) -> str:

@@ -26,10 +26,10 @@ from sessions_app.stores.sqlite import backend, statements
 from sessions_app.stores.sqlite import file as sqlite_file
 from sessions_app.stores.sqlite.backend import SqliteBackend
 from sessions_app.timeline.decode import decode
-from tests.meanwhile import PATIENCE_SECONDS
 from tests.stores.contract import StoreContract, in_agent
 from tests.stores.sealed_contract import SealedContract
 from tests.stores.sqlite_files import SqliteAgent
+from tests.waiting import PATIENCE_SECONDS
 
 Contract = Callable[[str, str], None]
 
