@@ -54,7 +54,7 @@ def with_session(key: str, *, by: User) -> str:
     return key
 
 
-@pytest.mark.parametrize("with_sessions", [6, pytest.param(20, marks=pytest.mark.release)])
+@pytest.mark.parametrize("with_sessions", [4, pytest.param(20, marks=pytest.mark.release)])
 def test_many_subjects_of_which_some_wait_for_a_store(
     agent_tables: None, tmp_path: Path, officer: User, second: User, with_sessions: int
 ) -> None:

@@ -166,7 +166,7 @@ def everything(agent_tables: None) -> None:
     make_hold(held, by=officer)
 
 
-@effort(max_examples=10, suppress_health_check=UNCHANGED)
+@effort(max_examples=6, suppress_health_check=UNCHANGED)
 @given(drawn=policies)
 def test_a_run_takes_what_its_preview_counted(everything: None, drawn: list[dict[str, Any]]) -> None:
     check_run(drawn)
@@ -202,7 +202,7 @@ def check_run(drawn: list[dict[str, Any]]) -> None:
 policies_of_other_rows = policies.filter(lambda drawn: drawn[0]["target"] not in ("sessions", "items"))
 
 
-@effort(max_examples=15, suppress_health_check=UNCHANGED)
+@effort(max_examples=10, suppress_health_check=UNCHANGED)
 @given(drawn=policies_of_other_rows)
 def test_the_query_says_what_the_resolution_says(everything: None, drawn: list[dict[str, Any]]) -> None:
     """Also of rows without a session, a subject or a decision."""
