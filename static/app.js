@@ -32,7 +32,7 @@ function switchTheme() {
 let leader = "";
 let leaderTimer = 0;
 
-document.addEventListener("keydown", (event) => {
+function onKey(event, isEarly = false) {
   if ((event.ctrlKey || event.metaKey) && event.key === "k" && palette) {
     event.preventDefault();
     return palette.open ? palette.close() : openPalette();
@@ -57,12 +57,36 @@ document.addEventListener("keydown", (event) => {
   const control = [...document.querySelectorAll("[data-key]")].find(
     (node) => node.dataset.key === key && isShown(node) && isInReach(node),
   );
-  if (!control) return;
+  // Nobody decides about a page before it was there.
+  if (!control || (isEarly && control.type === "submit")) return;
   event.preventDefault();
   // Selected, so that the next search replaces the one that Back left in the field.
   if (control.matches("input")) control.select();
   else control.click();
+}
+
+// Begins to act on keys when the page and htmx are ready: first on those that early-keys.js kept, in their order. Tests
+// wait for `data-listening`.
+document.addEventListener("DOMContentLoaded", () => {
+  document.removeEventListener("keydown", keepKey);
+  earlyKeys.splice(0).forEach(onEarlyKey);
+  document.addEventListener("keydown", (event) => onKey(event));
+  root.dataset.listening = "";
 });
+
+// An earlier key may have focused a field or a link since: then text goes into the field, and Enter opens the link.
+function onEarlyKey(event) {
+  const focused = document.activeElement;
+  const isField = focused.matches("input[type=search], input[role=combobox]");
+  const isLink = focused.matches("a") && event.key === "Enter";
+  if (focused === event.target || !(isField || isLink)) return onKey(event, true);
+  if (isLink) focused.click();
+  else if (event.key === "Enter") focused.form.requestSubmit();
+  else if (event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    focused.setRangeText(event.key, focused.selectionStart, focused.selectionEnd, "end");
+    focused.dispatchEvent(new InputEvent("input", { bubbles: true }));
+  }
+}
 
 const movements = {
   j: () => stepRow(1),
