@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, Request, WebError, expect
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Playwright,
+    Request,
+    Route,
+    WebError,
+    expect,
+)
+from pytest_django import DjangoDbBlocker
 from pytest_django.live_server_helper import LiveServer
 
+from tests.agents import run_sql
 from tests.browser import looking
 from tests.people import person
 
@@ -26,18 +41,18 @@ NO_BROWSER = (
 )
 
 
-PATIENCE_MILLISECONDS = 30_000
-"""How long a page may take on a machine that does other things, too. What comes is not waited for any longer."""
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--look", type=Path, metavar="FOLDER", help="Keep screenshots of every page looked at in FOLDER.")
+
+
+QUICK_SCRIPTS = "--js-flags=--no-opt --no-maglev --single-threaded-gc"
+"""No script runs long enough to be worth optimising, and no test has a core to spare for it."""
 
 
 @pytest.fixture(scope="session")
 def browser_type_launch_args(browser_type_launch_args: dict[str, Any], playwright: Playwright) -> dict[str, Any]:
     # Our pages share a process, which knows their styles and scripts already.
-    browser_type_launch_args = {**browser_type_launch_args, "args": ["--renderer-process-limit=1"]}
+    browser_type_launch_args = {**browser_type_launch_args, "args": ["--renderer-process-limit=1", QUICK_SCRIPTS]}
     if looking.SYSTEM_CHROMIUM:
         return {**browser_type_launch_args, "executable_path": looking.SYSTEM_CHROMIUM}
     if Path(playwright.chromium.executable_path).exists():
@@ -45,6 +60,22 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any], playwrigh
     if os.environ.get("CI") == "true":
         pytest.fail(NO_BROWSER)
     pytest.skip(NO_BROWSER)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def connections_stay(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Lets each thread of the live server keep its connection to the database, as the processes of an installation do:
+    a new one has to learn every table again, which takes longer than most answers.
+    """
+    with pytest.MonkeyPatch.context() as patching:
+        patching.setitem(connection.settings_dict, "CONN_MAX_AGE", None)
+        yield
+    # A thread ends with the browser's connection, which may be later than the database.
+    with django_db_blocker.unblock():
+        run_sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
 
 
 @pytest.fixture(scope="session")
@@ -114,8 +145,8 @@ class Watch:
 @pytest.fixture(autouse=True)
 def watch(context: BrowserContext, live_server: LiveServer) -> Iterator[Watch]:
     """Fails the test when anything goes wrong in the browser that it did not `expect`."""
-    context.set_default_timeout(PATIENCE_MILLISECONDS)
-    expect.set_options(timeout=PATIENCE_MILLISECONDS)
+    context.set_default_timeout(looking.PATIENCE_MILLISECONDS)
+    expect.set_options(timeout=looking.PATIENCE_MILLISECONDS)
     watch = Watch(live_server.url)
     context.on("console", watch.on_console)
     context.on("weberror", watch.on_error)
@@ -159,38 +190,51 @@ def refresh(page: Page) -> Callable[[], None]:
     return lambda: page.evaluate("letTimePass()")
 
 
-class Look(Protocol):
-    def __call__(self, path: str, *, with_shell: bool = False) -> None: ...
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Looks at an address wide and narrow, light and dark: no sideways scroll, and axe finds nothing serious.
+
+    The shell is the same around every page: axe looks at it `with_shell`. With a folder it looks at everything in all
+    four views, and keeps screenshots there: `pytest tests/browser --look FOLDER`.
+    """
+
+    page: Page
+    folder: Path | None
+
+    def __call__(self, path: str, *, with_shell: bool = False) -> None:
+        looking.open_in(self.page, path, looking.BY_DAY)
+        self._look(looking.name_of(path), with_shell=with_shell)
+
+    def here(self, name: str) -> None:
+        """At the page that is open, which a form led to; `name` is the one of its screenshots."""
+        looking.turn_to(self.page, looking.BY_DAY)
+        self._look(name, with_shell=False)
+
+    def _look(self, name: str, *, with_shell: bool) -> None:
+        if self.folder is None:
+            return looking.assert_sound(self.page, with_shell=with_shell)
+        for view in looking.VIEWS:
+            looking.turn_to(self.page, view)
+            looking.photograph(self.page, view, name, self.folder)
+            looking.assert_has_room(self.page)
+            looking.assert_accessible(self.page)
 
 
 @pytest.fixture
 def look(page: Page, pytestconfig: pytest.Config) -> Look:
-    """Looks at an address wide and narrow, light and dark: no sideways scroll, and axe finds nothing serious.
+    return Look(page, pytestconfig.getoption("--look", None))
 
-    Contrasts depend on the theme, and room and which controls there are on the width: axe looks at contrasts in both
-    themes, wide, and at structure wide, and narrow where other elements show there. The shell is the same around every
-    page: axe looks at it `with_shell`. With `pytest tests/browser --look FOLDER` it looks at everything in all four
-    views, and screenshots are kept there.
-    """
-    folder: Path | None = pytestconfig.getoption("--look", None)
 
-    def look(path: str, *, with_shell: bool = False) -> None:
-        wide = ""
-        for view in looking.each_view(page, path, looking.VIEWS if folder else looking.DIFFERENT_VIEWS):
-            if folder:
-                looking.photograph(page, view, looking.name_of(path), folder)
-            looking.assert_no_sideways_scroll(page)
-            looking.assert_buttons_hold_their_words(page)
-            if folder:
-                looking.assert_accessible(page)
-            elif view.is_wide:
-                rules: looking.Rules = "all" if view.theme == "light" else "contrast"
-                looking.assert_accessible(page, rules=rules, with_shell=with_shell)
-                wide = looking.structure_that_shows(page, with_shell=with_shell)
-            elif looking.structure_that_shows(page, with_shell=with_shell) != wide:
-                looking.assert_accessible(page, rules="structure", with_shell=with_shell)
-
-    return look
+@contextmanager
+def script_held_back(page: Page) -> Iterator[None]:
+    """Pages opened within are shown without app.js, which comes at the end: the last one then listens to keys."""
+    held: list[Route] = []
+    page.route("**/app*.js", lambda route: held.append(route))
+    yield
+    for route in held:
+        route.continue_()
+    page.unroute("**/app*.js")
+    looking.wait_for_keys(page)
 
 
 def say_why(page: Page) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -15,6 +16,9 @@ from playwright.sync_api import Page, ViewportSize, expect
 SYSTEM_CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 """Debian's, rather without windows: half the time. Without either Playwright brings its own."""
 
+
+PATIENCE_MILLISECONDS = 120_000
+"""How long a page may take on a machine that does other things, too. What comes is not waited for any longer."""
 
 Rules: TypeAlias = Literal["all", "contrast", "structure"]
 
@@ -38,10 +42,7 @@ class View:
 
 
 VIEWS = [View(width, height, theme) for theme in ("light", "dark") for width, height in ((1440, 900), (390, 844))]
-DIFFERENT_VIEWS = [VIEWS[0], VIEWS[2], VIEWS[3]]
-"""Light and wide, dark and wide, dark and narrow: room does not depend on the theme. Each differs from the one before
-in one thing, and a page takes long to lay out again.
-"""
+BY_DAY, ON_A_PHONE, BY_NIGHT = VIEWS[:3]
 
 # In the first frame scripts of the page learn of another size or theme, in the second what they made of it is drawn.
 # A fading colour that is inherited lets others fade after it.
@@ -63,16 +64,21 @@ ON_ITS_WAY = ".htmx-request, .htmx-swapping, .htmx-settling"
 
 def each_view(page: Page, path: str, views: Sequence[View] = VIEWS) -> Iterator[View]:
     """Opens `path` once, and shows it in one view after the other; the last one stays."""
-    page.set_viewport_size(views[0].size)
-    page.emulate_media(color_scheme=views[0].theme)
-    if "#" in path:  # from elsewhere: the same page would not be loaded again
-        page.goto("about:blank")
-    page.goto(path)
-    settle(page)
+    open_in(page, path, views[0])
     yield views[0]
     for view in views[1:]:
         turn_to(page, view)
         yield view
+
+
+def open_in(page: Page, path: str, view: View) -> None:
+    """Opens `path`, and waits until it is drawn."""
+    page.set_viewport_size(view.size)
+    page.emulate_media(color_scheme=view.theme)
+    if "#" in path:  # from elsewhere: the same page would not be loaded again
+        page.goto("about:blank")
+    page.goto(path)
+    settle(page)
 
 
 def settle(page: Page) -> None:
@@ -80,6 +86,18 @@ def settle(page: Page) -> None:
     page.wait_for_load_state()
     expect(page.locator(ON_ITS_WAY)).to_have_count(0)
     page.evaluate(SETTLE)
+
+
+def wait_until(page: Page, is_so: Callable[[], bool]) -> None:
+    """Waits for what the page tells by events, which may be later than what it shows; not for longer than patience."""
+    until = time.monotonic() + PATIENCE_MILLISECONDS / 1000
+    while not is_so() and time.monotonic() < until:
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+
+
+def wait_for_keys(page: Page) -> None:
+    """Waits until the page that a click or a key led to acts on keys at once. `Page.goto` waits for it by itself."""
+    expect(page.locator("html[data-listening]")).to_be_attached()
 
 
 def turn_to(page: Page, view: View) -> None:
@@ -135,9 +153,15 @@ RUN_AXE = """async ([where, options, sound, wanted]) => {
     };
     const isAsked = (element) =>
         hasText(element) && isSeen(element) && !where.exclude.some((part) => element.closest(part));
-    for (const element of elements)
-        element.toggleAttribute(unknown, isAsked(element) && !(known.has(lookOf(element)) && isAlone(element)));
-    if (options.runOnly && !document.querySelector(`[${unknown}]`)) return { serious: [], sound: [] };
+    const styles = [...document.styleSheets].map(({ href, ownerNode }) => href ?? ownerNode.textContent);
+    const kinds = new Set();
+    for (const element of elements) {
+        const asked = isAsked(element), look = asked && lookOf(element);
+        if (asked) kinds.add([...styles, element.localName, element.getAttribute("class"), look].join());
+        element.toggleAttribute(unknown, asked && !(known.has(look) && isAlone(element)));
+    }
+    const texts = [...kinds];
+    if (options.runOnly && !document.querySelector(`[${unknown}]`)) return { serious: [], sound: [], texts };
     axe.configure({ rules: [{ id: "color-contrast", selector: `[${unknown}]` }] });
     // A rule has one impact, whatever it finds.
     const grave = ["serious", "critical"];
@@ -155,6 +179,7 @@ RUN_AXE = """async ([where, options, sound, wanted]) => {
                 .filter((rule) => rule.violations.length && isWanted(rule))
                 .map((rule) => [`${rule.id} (${rule.impact}): ${rule.help}`, ...rule.violations.slice(0, 5).map(told)]),
             sound: [...new Set(passed.map(({ node }) => lookOf(node.element)))],
+            texts,
         });
     });
     return await axe.run(where, { ...options, reporter: "short" });
@@ -163,8 +188,11 @@ _sound_looks: set[str] = set()
 """Looks of texts whose contrast axe has found sound, on whichever page: contrasts are most of its work."""
 
 
-def assert_accessible(page: Page, *, rules: Rules = "all", with_shell: bool = True) -> None:
-    """axe finds nothing serious or critical, and nothing of ALWAYS. Contrasts are all that depends on the theme."""
+def assert_accessible(page: Page, *, rules: Rules = "all", with_shell: bool = True) -> set[str]:
+    """axe finds nothing serious or critical, and nothing of ALWAYS. Contrasts are all that depends on the theme.
+
+    Returns the kinds of its texts: style sheets, element, classes, and what they look like.
+    """
     if not page.evaluate("() => 'axe' in window"):
         page.evaluate(Axe().axe_script)
     # Without a copy of each style sheet, which the policy would refuse: what needs one is about turning a phone.
@@ -177,19 +205,58 @@ def assert_accessible(page: Page, *, rules: Rules = "all", with_shell: bool = Tr
     found = page.evaluate(RUN_AXE, [where, options, sorted(_sound_looks), [] if rules == "contrast" else ALWAYS])
     _sound_looks.update(found["sound"])
     assert not found["serious"], "\n".join([page.url, *itertools.chain(*found["serious"])])
+    return set(found["texts"])
 
 
-def structure_that_shows(page: Page, *, with_shell: bool) -> str:
-    """All of the structure that depends on the width: which elements show. One that scrolls can always be focused."""
-    return str(
-        page.evaluate(
-            """(shell) => [...document.body.querySelectorAll("*")]
-                .filter((each) => !shell.some((part) => each.closest(part)))
-                .map((each) => each.localName + (each.checkVisibility({ visibilityProperty: true }) ? "+" : "-"))
-                .join()""",
-            [] if with_shell else SHELL,
-        )
-    )
+_texts_by_night: set[str] = set()
+"""Kinds of texts, by day, that axe has looked at by night."""
+_phone_parts: set[str] = set()
+"""Elements that show at one width alone, with which axe has found nothing on a phone."""
+
+# Keeps in each element whether it shows.
+REMEMBER_WHAT_SHOWS = """() => {
+    for (const each of document.body.querySelectorAll("*"))
+        each.showsWide = each.checkVisibility({ visibilityProperty: true });
+}"""
+# Which elements show now and did not, or the other way round: with the names of their attributes, whether there are
+# words in them, and in what they are.
+OTHER_PARTS = """(shell) => {
+    const styles = [...document.styleSheets].map(({ href, ownerNode }) => href ?? ownerNode.textContent);
+    const kind = (each) => [
+        each.localName, ...each.getAttributeNames(), each.getAttribute("class"), each.getAttribute("role"),
+        Boolean((each.innerText ?? each.textContent).trim()),
+    ];
+    const shows = (each) => each.checkVisibility({ visibilityProperty: true });
+    const other = [...document.body.querySelectorAll("*")]
+        .filter((each) => shows(each) !== each.showsWide && !shell.some((part) => each.closest(part)));
+    return [...new Set(other.map((each) => [...styles, shows(each), kind(each), kind(each.parentElement)].join()))];
+}"""
+
+
+def assert_sound(page: Page, *, with_shell: bool) -> None:
+    """Nothing is wrong with the page that is open, by day, by night and on a phone.
+
+    axe looks at it by day. By night it looks at contrasts, where a text is of a kind that it has not looked at by night
+    on a page before; and on a phone at structure, where an element shows there alone or is missing there, and not on a
+    page before. Room does not depend on the theme.
+    """
+    assert_has_room(page)
+    new_texts = assert_accessible(page, with_shell=with_shell) - _texts_by_night
+    page.evaluate(REMEMBER_WHAT_SHOWS)
+    if new_texts:
+        turn_to(page, BY_NIGHT)
+        assert_accessible(page, rules="contrast", with_shell=with_shell)
+        _texts_by_night.update(new_texts)
+    turn_to(page, ON_A_PHONE)
+    assert_has_room(page)
+    if new_parts := set(page.evaluate(OTHER_PARTS, [] if with_shell else SHELL)) - _phone_parts:
+        assert_accessible(page, rules="structure", with_shell=with_shell)
+        _phone_parts.update(new_parts)
+
+
+def assert_has_room(page: Page) -> None:
+    assert_no_sideways_scroll(page)
+    assert_buttons_hold_their_words(page)
 
 
 def assert_no_sideways_scroll(page: Page) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, Request, expect
 
+from tests.browser.looking import wait_for_keys
+
 TABLE = Path(__file__).resolve().parents[2] / "docs" / "jobs.md"
 
 MOST_TABS = 80
@@ -61,6 +63,7 @@ class Played:
     def skip_to_content(self) -> None:
         """Past the navigation, by the link that is first on each page."""
         self.page.wait_for_load_state()
+        wait_for_keys(self.page)
         self.press("Tab")
         expect(self.page.get_by_role("link", name="Skip to content")).to_be_focused()
         self.press("Enter")
@@ -69,6 +72,7 @@ class Played:
     def wait_for_htmx(self) -> None:
         """Until what htmx put into the page answers to keys: a person takes longer to read than it takes."""
         self.page.wait_for_load_state()
+        wait_for_keys(self.page)
         expect(self.page.locator(".htmx-swapping, .htmx-settling, .htmx-added")).to_have_count(0)
 
     def tab_to(self, target: Locator) -> None:

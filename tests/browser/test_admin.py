@@ -18,8 +18,9 @@ from playwright.sync_api import Page, expect
 from memadmin.audit.jobs import verify_log
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectAlias, SubjectKind
 from tests.agents import add_items, attach_main_store
+from tests.browser import looking
 from tests.browser.conftest import Watch, say_why
-from tests.browser.looking import VIEWS, assert_accessible, assert_no_sideways_scroll, turn_to
+from tests.browser.looking import BY_DAY, turn_to
 from tests.builders import make_session, make_store, make_subject
 from tests.memories.builders import one_of_each, proposed
 
@@ -144,17 +145,9 @@ def parts_of(html: str) -> set[Part]:
 
 
 def assert_sound(page: Page) -> None:
-    """Wide and light, narrow and dark: no sideways scroll, and axe finds nothing serious.
-
-    Django's own controls are the same at both widths: narrow, axe looks at contrasts alone.
-    """
     expect(page.locator("#content")).to_be_visible()
-    wide, narrow = VIEWS[0], VIEWS[-1]
-    # It is in one of them already, as the page before has left it.
-    for view in (narrow, wide) if page.viewport_size == narrow.size else (wide, narrow):
-        turn_to(page, view)
-        assert_no_sideways_scroll(page)
-        assert_accessible(page, rules="all" if view.is_wide else "contrast")
+    turn_to(page, BY_DAY)
+    looking.assert_sound(page, with_shell=True)
 
 
 def test_administrator_adds_somebody_to_a_role(page: Page, sign_in: SignIn) -> None:
@@ -199,10 +192,8 @@ def test_without_its_types_admin_would_not_work(page: Page, everything: User, wa
     for problem in ("jQuery is not defined", "$ is not a function", "Cannot read properties of undefined"):
         watch.expect(problem)
     page.route("**/trusted-types-admin*.js", lambda route: route.abort())
-    refusals: list[str] = []
-    page.on("console", lambda message: refusals.append(message.text))
-    page.goto(reverse("admin:auth_user_change", args=[everything.pk]))
-    assert any("TrustedHTML" in text for text in refusals)
+    with page.expect_console_message(lambda message: "TrustedHTML" in message.text):
+        page.goto(reverse("admin:auth_user_change", args=[everything.pk]))
 
 
 @pytest.mark.urls("tests.browser.trial_admin")

@@ -17,7 +17,7 @@ from memadmin.accounts.models import RoleRequest
 from memadmin.erasure.models import SubjectRequest
 from memadmin.retention.models import LegalHold
 from memories_app.models import Memory
-from sessions_app.audit_events import SESSION_VIEWED
+from sessions_app.audit_events import SESSION_VIEWED, SESSIONS_ATTACHED
 from sessions_app.models import SessionRecord
 from sessions_app.services.sessions import attach_sessions
 from tests.agents import add_items, assistant, attach_main_store
@@ -66,15 +66,19 @@ def test_from_a_ticket_to_what_the_assistant_promised(
 
 @both_ways
 def test_who_read_the_sessions_of_a_person(page: Page, sign_in: SignIn, played: Played, way: Way) -> None:
-    subject = make_subject("cust_48213")
-    audit.record_alone(
-        SESSION_VIEWED,
-        by=person("support"),
-        target=make_session(subject=subject),
-        subject=subject,
-        counters={"items": 56},
-        reason_code="customer_case",
-    )
+    subject, other = make_subject("cust_48213"), make_subject("cust_1")
+    helper, session = person("support"), make_session(subject=subject)
+    for items in (5, 56):
+        audit.record_alone(
+            SESSION_VIEWED,
+            by=helper,
+            target=session,
+            subject=subject,
+            counters={"items": items},
+            reason_code="customer_case",
+        )
+    audit.record_alone(SESSIONS_ATTACHED, by=helper, subject=subject, counters={"sessions": 1})
+    audit.record_alone(SESSION_VIEWED, by=helper, target=make_session(), subject=other, counters={"items": 9})
     sign_in("auditor")
     played.start("/")
     box = page.get_by_role("searchbox", name="Find events by subject")
@@ -97,7 +101,12 @@ def test_who_read_the_sessions_of_a_person(page: Page, sign_in: SignIn, played: 
         played.choose(event, "Reading")
         played.click(page.get_by_role("button", name="Apply"))
     expect(page.get_by_role("link", name="Remove filter about subject")).to_be_visible()
-    expect(page.locator("[data-row]", has_text="support read 56 items of session")).to_have_count(1)
+    rows = page.locator("[data-row]", has_text="session.viewed")
+    expect(rows).to_have_count(2)
+    expect(rows.first).to_contain_text("support read 56 items of session")
+    expect(rows.first).to_contain_text("customer support")
+    expect(page.locator("[data-row]", has_text="attached")).to_have_count(0)
+    assert "cust_48213" not in page.url
     played.assert_as_documented("Who read the sessions of a person", way)
 
 

@@ -105,7 +105,6 @@ def test_keys(transactional_db: None, stores: dict[str, Any], page: Page, sign_i
     expect(page.get_by_role("link", name="Words of s09")).to_be_visible()
     page.keyboard.press("[")
     expect(page.get_by_role("link", name="Words of s59")).to_be_visible()
-    page.wait_for_load_state()  # keys before the page's script are lost
 
     page.keyboard.press("j")
     page.keyboard.press("j")

@@ -117,6 +117,32 @@ def test_text_is_excused_by_no_other_that_looks_otherwise(page: Page, look: Look
         assert "contrast" in complaint_about("/sample/", look), name
 
 
+IN_ONE_VIEW = """
+i { font-style: normal } @media (prefers-color-scheme: dark) { .pale { color: #333; background: #000 } }
+@media (min-width: 500px) { button { display: none } } @media (max-width: 500px) { i { display: none } }
+"""
+SOUND_PARTS = "<p>Tea</p><button>Pot</button><a href='/' aria-label='Cup'><i>Cup</i></a>"
+UNSOUND_PARTS = {
+    "by night": ("<p class='pale'>Tea</p>", "contrast"),
+    "shown on a phone": ("<button></button>", "button-name"),
+    "hidden on a phone": ("<a href='/'><i>Cup</i></a>", "link-name"),
+}
+
+
+def test_part_is_excused_in_no_view_by_another_page_with_its_like(page: Page, look: Look) -> None:
+    """By night and on a phone axe is asked about kinds of parts that it does not know yet."""
+    body = SOUND_PARTS
+
+    def answer(route: Route) -> None:
+        route.fulfill(content_type="text/html", body=SOUND.format(style=IN_ONE_VIEW, body=body))
+
+    page.route("**/sample/", answer)
+    look("/sample/")
+    for name, (fault, complaint) in UNSOUND_PARTS.items():
+        body = SOUND_PARTS + fault
+        assert complaint in complaint_about("/sample/", look), name
+
+
 def test_page_that_changes_its_theme_is_coloured_as_if_it_were_loaded_with_it(page: Page, sign_in: SignIn) -> None:
     sign_in("support", "administrator")
     by_day, by_night = VIEWS[0], VIEWS[2]

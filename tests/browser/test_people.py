@@ -29,28 +29,6 @@ GOOD = "f7Hq2pLw9x"
 FIREFOX = "Mozilla/5.0 (Android 14; Mobile; rv:130.0) Gecko/130.0 Firefox/130.0"
 
 
-def test_a_new_account_with_a_role_by_keyboard(page: Page, sign_in: SignIn) -> None:
-    sign_in("administrator")
-    page.goto(reverse("sessions:overview"))
-    page.keyboard.press("g")
-    page.keyboard.press("l")
-    page.wait_for_url(f"**{PEOPLE}")
-    page.get_by_role("link", name="Invite account").press("Enter")
-    expect(page.get_by_label("User name")).to_be_focused()
-    keys = page.keyboard
-    keys.type("clerk")
-    keys.press("Tab")
-    keys.type("Ada Clerk")
-    keys.press("Tab")
-    keys.type("clerk@example.com")
-    page.get_by_role("checkbox", name="support").press("Space")
-    page.get_by_label("Explanation").press("Tab")
-    page.get_by_role("checkbox", name="support").press("Enter")
-    expect(page.get_by_role("heading", name="Link for clerk")).to_be_visible()
-    clerk = User.objects.get(username="clerk")
-    assert [each.right_label for each in RoleRequest.objects.filter(person=clerk)] == ["support"]
-
-
 def test_a_new_account_by_mouse_and_the_person_gets_in(page: Page, sign_in: SignIn, look: Look, watch: Watch) -> None:
     sign_in("administrator")
     page.goto(PEOPLE)

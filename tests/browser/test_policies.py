@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.utils.timezone import now
 from playwright.sync_api import Browser, Page, expect
 
 from memadmin.retention.models import PolicyVersion
 from memadmin.retention.policies.services import approve_change, end_policy
 from sessions_app.models import SessionRecord
 from tests.agents import add_items, attach_main_store
-from tests.browser import looking
-from tests.builders import make_session, make_store
+from tests.browser.conftest import Look
+from tests.builders import make_store
 from tests.people import person
 from tests.retention.builders import make_hold
 from tests.retention.policies import age, in_force, proposed, swept
@@ -25,7 +23,6 @@ from tests.retention.policies import age, in_force, proposed, swept
 pytestmark = pytest.mark.usefixtures("transactional_db")
 
 SignIn = Callable[..., User]
-Look = Callable[[str], None]
 
 
 def talk(name: str, days: int) -> SessionRecord:
@@ -99,31 +96,7 @@ def test_without_scripts_the_fields_are_updated_by_a_button(
     plain.close()
 
 
-def test_a_session_is_explained(page: Page, sign_in: SignIn) -> None:
-    make_session("ticket_T-90456", ticket="T-90456", last_activity_at=now() - timedelta(days=10))
-    in_force("Chats", days=30)
-    sign_in("compliance")
-    page.goto("/retention/")
-    page.get_by_label("Ticket, session ID or UUID").fill("T-90456")
-    page.get_by_role("button", name="Explain").press("Enter")
-    expect(page.locator("#explanation")).to_contain_text("policy Chats, 30 days after last activity")
-
-
-def look_here(page: Page, name: str, folder: Path | None) -> None:
-    """As `look` does, at the page that a form led to."""
-    expect(page.locator("canvas")).to_be_visible()
-    for view in looking.VIEWS:
-        looking.turn_to(page, view)
-        if folder:
-            looking.photograph(page, view, name, folder)
-        looking.assert_no_sideways_scroll(page)
-        looking.assert_buttons_hold_their_words(page)
-        looking.assert_accessible(page)
-
-
-def test_pages_in_all_sizes_and_themes(
-    page: Page, look: Look, sign_in: SignIn, pytestconfig: pytest.Config, agent_tables: None
-) -> None:
+def test_pages_in_all_sizes_and_themes(page: Page, look: Look, sign_in: SignIn, agent_tables: None) -> None:
     proposer, officer = person("compliance", "reviewer"), sign_in("compliance")
     look("/retention/")
     attach_main_store()
@@ -154,15 +127,16 @@ def test_pages_in_all_sizes_and_themes(
     look(closed.policy.get_absolute_url())
     look(ending.policy.get_absolute_url())
     look("/retention/new/")
-    folder = pytestconfig.getoption("--look", None)
     page.goto(closed.policy.get_absolute_url())
     page.get_by_role("button", name="Simulate").press("Enter")
-    look_here(page, "retention-counted-again", folder)
+    expect(page.locator("canvas")).to_be_visible()
+    look.here("retention-counted-again")
     page.goto("/retention/new/")
     page.get_by_label("Name").fill("Everything")
     page.locator("[name=session_pattern]").fill("*")
     page.get_by_label("After", exact=True).fill("100")
     page.get_by_role("button", name="Simulate").press("Enter")
-    look_here(page, "retention-simulated", folder)
+    expect(page.locator("canvas")).to_be_visible()
+    look.here("retention-simulated")
     kiosk = PolicyVersion.objects.get(policy__name="Kiosk chats")
     look(f"{kiosk.policy.get_absolute_url()}end/")

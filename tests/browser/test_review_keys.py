@@ -15,7 +15,7 @@ from pytest_django.live_server_helper import LiveServer
 from memories_app.models import ApprovalRule, Memory, Review
 from memories_app.review.undoing import UNDO_WITHIN
 from tests.browser import looking
-from tests.browser.conftest import Watch
+from tests.browser.conftest import Watch, script_held_back
 from tests.memories.builders import user_quote
 from tests.memories.queue import waiting
 from tests.people import person
@@ -134,6 +134,7 @@ def test_many_are_decided_about_by_keyboard(transactional_db: None, page: Page, 
     expect(page.locator("#toasts")).to_contain_text("2 of 2 proposals approved.")
     assert {status_of(memory) for memory in plain} == {"approved"}
 
+    looking.wait_for_keys(page)
     page.keyboard.press("j")
     page.keyboard.press("x")
     page.keyboard.press("r")
@@ -231,3 +232,18 @@ def test_a_held_key_decides_about_one_proposal(
     expect(page.get_by_label("Wrong or misunderstood")).to_be_focused()
     assert [url for url in decisions if url.partition("?")[0].endswith("/approve/")] == decisions[:1]
     assert (status_of(first), status_of(second)) == ("approved", "proposed")
+
+
+def test_a_key_before_the_page_was_there_decides_nothing(
+    transactional_db: None, page: Page, sign_in: SignIn, settings: Any
+) -> None:
+    settings.REVIEW_AFTER = timedelta(milliseconds=1)
+    memory = waiting("Drinks tea.")
+    sign_in("reviewer")
+    with script_held_back(page):
+        page.goto(reverse("reviews:review", args=[memory.pk]), wait_until="commit")
+        expect(page.get_by_role("heading", level=1)).to_have_text(memory.statement)
+        page.keyboard.press("a")
+        page.keyboard.press("r")
+    expect(page.get_by_label("Wrong or misunderstood")).to_be_focused()
+    assert status_of(memory) == "proposed"

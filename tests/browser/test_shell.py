@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import override_settings
 from playwright.sync_api import BrowserContext, Error, Page, expect
 
-from tests.browser.conftest import Look, Watch
+from tests.browser.conftest import Look, Watch, script_held_back
 from tests.browser.looking import assert_accessible
 
 SignIn: TypeAlias = Callable[..., User]
@@ -125,6 +125,44 @@ def test_keys_lead_to_content_rows_runs_and_pages(rows: Page) -> None:
     expect(rows).to_have_url(re.compile("/subjects/$"))
     rows.keyboard.press("]")
     expect(rows).to_have_url(re.compile("/rows/99/$"))
+
+
+def test_keys_before_the_script_of_the_page_are_not_lost(page: Page, sign_in: SignIn, watch: Watch) -> None:
+    sign_in("support")
+
+    def press_early(*keys: str) -> None:
+        with script_held_back(page):
+            page.goto("/", wait_until="commit")
+            expect(page.get_by_role("link", name="Older")).to_be_visible()
+            for key in keys:
+                page.keyboard.press(key)
+
+    for keys, address in (
+        ("]", "/rows/99/"),
+        ("gu", "/subjects/"),
+        (("j", "j", "k", "Enter"), "/rows/1/"),
+        ((*"/a g s", "Enter"), "/search/"),
+    ):
+        press_early(*keys)
+        expect(page).to_have_url(re.compile(f"{address}$"))
+    expect(page.locator("#main")).to_contain_text("a cup of a g s")
+    press_early("j", "x", "?")
+    expect(page.get_by_role("dialog", name="Keyboard")).to_be_visible()
+    expect(page.get_by_label("Select row 1")).to_be_checked()
+
+
+def test_without_what_keeps_them_early_keys_are_lost(page: Page, sign_in: SignIn, watch: Watch) -> None:
+    """The broken variant."""
+    sign_in("support")
+    nothing = "const earlyKeys = [], keepKey = () => {};"
+    page.route("**/early-keys*.js", lambda route: route.fulfill(body=nothing, content_type="text/javascript"))
+    with script_held_back(page):
+        page.goto("/", wait_until="commit")
+        expect(page.get_by_role("link", name="Older")).to_be_visible()
+        page.keyboard.press("]")
+    page.keyboard.press("j")
+    expect(page.get_by_role("link", name="Row 1")).to_be_focused()
+    expect(page).to_have_title("Rows · memadmin")
 
 
 def test_list_of_keys_opens_and_closes_and_keys_are_switched_off_for_good(rows: Page) -> None:

@@ -170,31 +170,6 @@ def test_a_long_session_is_turned_over_by_keys(address: str, page: Page, look: L
     expect(page.get_by_role("status").filter(has_text="No items on 1 January 2020.")).to_be_visible()
 
 
-@pytest.mark.parametrize("way", ["keyboard", "mouse"])
-def test_from_a_ticket_to_what_the_assistant_promised_in_two_loads(
-    address: str, page: Page, watch: Watch, way: str
-) -> None:
-    for number in range(8):
-        add_items("customer_1", f"Question {number}", *(assistant(f"Answer {place}") for place in range(20)))
-    add_items("customer_1", "When is the refund there?", assistant("The refund of 418.60 EUR arrives within 7 days."))
-    add_items("customer_2", "Another ticket")
-    SessionRecord.objects.filter(session_id="customer_1").update(ticket="T-90417")
-    page.goto("/")
-    loads: list[str] = []
-    page.on("load", lambda opened: loads.append(opened.url))
-    if way == "keyboard":
-        page.keyboard.press("/")
-        page.keyboard.type("90417")
-        page.keyboard.press("Enter")
-    else:
-        page.get_by_role("searchbox").first.click()
-        page.get_by_role("searchbox").first.fill("90417")
-        page.get_by_role("searchbox").first.press("Enter")
-    promise = page.get_by_text("The refund of 418.60 EUR arrives within 7 days.")
-    expect(promise).to_be_in_viewport()
-    assert len(loads) <= 2, loads
-
-
 def test_feedback_is_given_and_undone_in_the_timeline(address: str, page: Page, refresh: Callable[[], None]) -> None:
     """The refresh waits while somebody writes, and what they wrote is read by the distiller."""
     page.goto(address)
