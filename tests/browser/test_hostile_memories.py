@@ -146,5 +146,4 @@ def test_a_template_that_marks_a_memory_safe_is_noticed(
     (record,) = write_all([texts])
     known, _ = write_memories(record, *texts.values())
     trap.visit(known.get_absolute_url())
-    problems = "\n".join(trap.problems)
-    assert [name for name, problem in noticed.items() if problem not in problems] == []
+    assert trap.missing(noticed) == []

@@ -32,9 +32,6 @@ def sessions(agent_tables: None) -> None:
         add_items(f"s{number:02}", user("Hello"))
 
 
-SETTLES_WITHIN_SECONDS = 5
-
-
 def overlap(one: Locator, other: Locator) -> bool:
     first, second = one.bounding_box(), other.bounding_box()
     assert first
@@ -46,10 +43,7 @@ def overlap(one: Locator, other: Locator) -> bool:
 
 def comes_apart(one: Locator, other: Locator) -> None:
     """Asserts that they do not overlap, once the page has settled: their places are read one after the other."""
-    for _ in range(SETTLES_WITHIN_SECONDS * 10):
-        if not overlap(one, other):
-            return
-        one.page.wait_for_timeout(100)
+    looking.wait_until(one.page, lambda: not overlap(one, other))
     assert not overlap(one, other)
 
 
