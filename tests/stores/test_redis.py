@@ -101,9 +101,8 @@ class RedisAgent(SdkAgent):
     @contextmanager
     def frozen(self) -> Iterator[str]:
         with pytest.MonkeyPatch.context() as impatient, self.server.frozen():
-            # It answers nothing: what is asked waits as long as this, a dozen times.
-            impatient.setattr(asking, "ANSWER_SECONDS", 0.02)
-            yield "did not respond within 0.02 seconds"
+            impatient.setattr(asking, "ANSWER_SECONDS", 0.1)
+            yield "did not respond within 0.1 seconds"
 
     def troubles(self) -> dict[str, Trouble]:
         port = self.server.port
