@@ -234,4 +234,4 @@ def has_real_transactions(item: pytest.Item) -> bool:
 
 
 def is_in_browser(item: pytest.Item) -> bool:
-    return "browser" in item.path.parts
+    return "browser" in item.path.relative_to(item.config.rootpath).parts
