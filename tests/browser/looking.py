@@ -88,11 +88,12 @@ def settle(page: Page) -> None:
     page.evaluate(SETTLE)
 
 
-def wait_until(page: Page, is_so: Callable[[], bool]) -> None:
-    """Waits for what the page tells by events, which may be later than what it shows; not for longer than patience."""
+def wait_until(page: Page, is_so: Callable[[], bool]) -> bool:
+    """Whether it becomes so within patience: what the page tells by events may be later than what it shows."""
     until = time.monotonic() + PATIENCE_MILLISECONDS / 1000
-    while not is_so() and time.monotonic() < until:
+    while not (came := is_so()) and time.monotonic() < until:
         page.evaluate("() => new Promise(requestAnimationFrame)")
+    return came
 
 
 def wait_for_keys(page: Page) -> None:

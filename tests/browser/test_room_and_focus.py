@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from sessions_app.models import SessionRecord
 from tests.agents import add_items, attach_main_store, user
@@ -32,19 +32,23 @@ def sessions(agent_tables: None) -> None:
         add_items(f"s{number:02}", user("Hello"))
 
 
-def overlap(one: Locator, other: Locator) -> bool:
-    first, second = one.bounding_box(), other.bounding_box()
+def comes_apart(one: Locator, other: Locator) -> None:
+    """Asserts that they come to rest without an overlap: their places are read one after the other."""
+
+    def rest_apart() -> bool:
+        places = one.bounding_box(), other.bounding_box()
+        one.page.evaluate("() => new Promise(requestAnimationFrame)")
+        return places == (one.bounding_box(), other.bounding_box()) and not overlap(*places)
+
+    assert looking.wait_until(one.page, rest_apart), f"{one.bounding_box()} {other.bounding_box()}"
+
+
+def overlap(first: FloatRect | None, second: FloatRect | None) -> bool:
     assert first
     assert second
     is_beside = first["x"] >= second["x"] + second["width"] or second["x"] >= first["x"] + first["width"]
     is_below = first["y"] >= second["y"] + second["height"] or second["y"] >= first["y"] + first["height"]
     return not (is_beside or is_below)
-
-
-def comes_apart(one: Locator, other: Locator) -> None:
-    """Asserts that they do not overlap, once the page has settled: their places are read one after the other."""
-    looking.wait_until(one.page, lambda: not overlap(one, other))
-    assert not overlap(one, other)
 
 
 @pytest.mark.parametrize("view", [looking.VIEWS[0], looking.VIEWS[1]], ids=str)
@@ -78,7 +82,7 @@ def test_notice_covers_no_decision(transactional_db: None, page: Page, sign_in: 
     for view in looking.VIEWS[:2]:
         looking.turn_to(page, view)
         page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
-        assert not overlap(page.locator(".decide"), toast), view
+        comes_apart(page.locator(".decide"), toast)
 
 
 def test_bar_of_decisions_leaves_room_when_the_page_is_zoomed(
