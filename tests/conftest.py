@@ -27,7 +27,7 @@ from sessions_app.models import SessionStore
 from sessions_app.stores import circuit_breaker
 from tests.agents import agent_process, drop_agent_tables
 from tests.deploy.connecting import bring_into_force, our_roles, take_away
-from tests.flushing import flush_as_owner, remember_first_rows
+from tests.flushing import empty, flush_as_owner, remember_first_rows
 from tests.kept_store import kept_main_store as the_kept_store
 from tests.people import person, signed_in
 from tests.template_database import template_database
@@ -59,6 +59,8 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
         remember_first_rows()
         # A database that is kept, or copied, may be from a run with another secret key.
         share_keys()
+        # Events of migrations: the first tests begin as those do that follow one with real transactions.
+        empty(connection.introspection.django_table_names(only_existing=True, include_views=False))
 
 
 @pytest.fixture(scope="session", autouse=True)
