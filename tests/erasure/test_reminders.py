@@ -37,7 +37,7 @@ def officer(officer: User, settings: Any) -> User:
 
 
 def test_a_reminder_is_sent_once_and_has_no_personal_data(officer: User) -> None:
-    request = make_request(make_subject("ada"), by=officer)
+    request = make_request(make_subject("una"), by=officer)
     today, days = now().date(), (request.due_on - request.received_on).days
     assert send_reminders(today) == 0
     for share, left in ((0.5, days // 2), (0.75, days // 4), (0.9, days // 10)):
@@ -46,7 +46,7 @@ def test_a_reminder_is_sent_once_and_has_no_personal_data(officer: User) -> None
         assert send_reminders(day) == 0
     assert send_reminders(request.due_on + timedelta(days=3)) == 0
     assert [message.to for message in mail.outbox] == [TO] * 3
-    assert not any("ada" in words_of_mail(message) for message in mail.outbox)
+    assert not any("una" in words_of_mail(message) for message in mail.outbox)
     assert f"{days // 10} days left" in mail.outbox[-1].body
     assert request.notes.filter(code=RequestNote.Code.REMINDED).count() == 3
 
@@ -54,7 +54,7 @@ def test_a_reminder_is_sent_once_and_has_no_personal_data(officer: User) -> None
 def test_what_a_mail_server_refuses_is_sent_later_and_stops_no_other(
     officer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    requests = [make_request(make_subject(key), by=officer) for key in ("ada", "bob")]
+    requests = [make_request(make_subject(key), by=officer) for key in ("una", "bob")]
     day = max(request.due_on for request in requests)
     send, refusals = mail.EmailMessage.send, iter([True, False, False])
 
@@ -70,7 +70,7 @@ def test_what_a_mail_server_refuses_is_sent_later_and_stops_no_other(
 
 
 def test_an_error_at_one_request_stops_no_other(officer: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    requests = [make_request(make_subject(key), by=officer) for key in ("ada", "bob")]
+    requests = [make_request(make_subject(key), by=officer) for key in ("una", "bob")]
     calls = iter([True, False])
 
     def fail_once(*given: Any, **named: Any) -> bool:
@@ -85,9 +85,9 @@ def test_an_error_at_one_request_stops_no_other(officer: User, monkeypatch: pyte
 
 def test_of_a_batch_one_reminder_is_sent_and_none_of_its_cases(officer: User, second: User) -> None:
     """Of a batch that nobody has approved, too; a request of one of its subjects by letter is reminded by itself."""
-    bob, *_ = make_subjects(["bob", "ada", "eve"])
+    bob, *_ = make_subjects(["bob", "una", "eve"])
     letter = make_request(bob, by=officer)
-    batch = approved_batch(csv_of("bob", "ada", "eve"), by=officer, second=second)
+    batch = approved_batch(csv_of("bob", "una", "eve"), by=officer, second=second)
     other = awaiting_batch(csv_of("eve"), by=officer)
     assert send_reminders(batch.received_on) == 0
     assert batch.run is not None
@@ -98,7 +98,7 @@ def test_of_a_batch_one_reminder_is_sent_and_none_of_its_cases(officer: User, se
     assert len(mail.outbox) == 3
     for about in (letter, batch, other):
         assert sum(f"{about} is due on {about.due_on:%-d %B}" in message.subject for message in mail.outbox) == 1
-    assert not any("ada" in words_of_mail(message) for message in mail.outbox)
+    assert not any("una" in words_of_mail(message) for message in mail.outbox)
     assert AuditEvent.objects.filter(type="batch.reminded", counters={"percent": 90}).count() == 2
     home = signed_in(officer).get("/").content.decode()
     assert f"{batch} is overdue" not in home
@@ -109,12 +109,12 @@ def test_of_a_batch_one_reminder_is_sent_and_none_of_its_cases(officer: User, se
 
 
 def test_a_run_that_waits_for_a_person_is_told_once_and_again_when_it_stops_again(officer: User, second: User) -> None:
-    request = approved(make_subject("ada"), by=officer, second=second)
+    request = approved(make_subject("una"), by=officer, second=second)
     assert send_alerts() == 0
     stop(request)
     assert [send_alerts(), send_alerts()] == [1, 0]
     assert "stands still" in mail.outbox[0].subject
-    assert "ada" not in words_of_mail(mail.outbox[0])
+    assert "una" not in words_of_mail(mail.outbox[0])
     assert request.run is not None
     resume_run(request.run, by=officer)
     assert send_alerts() == 0
@@ -124,15 +124,15 @@ def test_a_run_that_waits_for_a_person_is_told_once_and_again_when_it_stops_agai
 
 
 def test_a_batch_that_stands_still_is_told_once_and_again_when_it_stops_again(officer: User, second: User) -> None:
-    make_subjects(["ada"])
-    batch = approved_batch(csv_of("ada"), by=officer, second=second)
+    make_subjects(["una"])
+    batch = approved_batch(csv_of("una"), by=officer, second=second)
     assert batch.run is not None
     assert send_alerts() == 0
     fail(batch.run)
     assert [send_alerts(), send_alerts()] == [1, 0]
     assert f"{batch} stands still" in mail.outbox[0].subject
     assert batch.get_absolute_url() in mail.outbox[0].body
-    assert "ada" not in words_of_mail(mail.outbox[0])
+    assert "una" not in words_of_mail(mail.outbox[0])
     resume_run(batch.run, by=officer)
     assert send_alerts() == 0
     take_now(batch.run).stop("A person has to decide.")
@@ -140,8 +140,8 @@ def test_a_batch_that_stands_still_is_told_once_and_again_when_it_stops_again(of
 
 
 def test_a_failed_count_of_an_open_batch_is_told_once(officer: User) -> None:
-    make_subjects(["ada"])
-    batch = batches.upload(csv_of("ada"), name="a.csv", ground="consent", note="", by=officer)
+    make_subjects(["una"])
+    batch = batches.upload(csv_of("una"), name="a.csv", ground="consent", note="", by=officer)
     assert batch.preview_run is not None
     fail(batch.preview_run)
     assert [send_alerts(), send_alerts()] == [1, 0]
@@ -156,7 +156,7 @@ def test_a_failed_count_of_an_open_batch_is_told_once(officer: User) -> None:
 
 
 def test_a_failed_copy_is_told_once(officer: User, copies_folder: Path) -> None:
-    copy = started_copy(make_subject("ada"), by=officer)
+    copy = started_copy(make_subject("una"), by=officer)
     fail(copy.run)
     assert [send_alerts(), send_alerts()] == [1, 0]
     assert f"{copy.request} stands still" in mail.outbox[0].subject
@@ -165,7 +165,7 @@ def test_a_failed_copy_is_told_once(officer: User, copies_folder: Path) -> None:
 def test_of_many_that_stopped_some_are_told_in_a_round_and_none_after_a_refusal(
     officer: User, second: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for key in ("ada", "bob", "eve"):
+    for key in ("una", "bob", "eve"):
         stop(approved(make_subject(key), by=officer, second=second))
     send = mail.EmailMessage.send
     with monkeypatch.context() as refusing:

@@ -168,7 +168,7 @@ def test_a_restriction_takes_effect_with_the_identity_check(subject: Subject, of
 
 def test_locators_are_encrypted() -> None:
     sealed = locators.seal(["ada@example.com", "  ada@example.com", "xy", "Ada"])
-    assert b"ada" not in sealed.lower()
+    assert b"ada@" not in sealed.lower()  # Base64 has no such sign
     assert locators.unseal(sealed) == ["Ada", "ada@example.com"]
     assert locators.unseal(b"") == []
     with pytest.raises(SecretKeyChanged, match="MEMADMIN_SECRET_KEY"):
