@@ -71,7 +71,7 @@ bench:
 look:
 	@tools/venv.sh requirements-dev.txt
 	@tools/install-browser.sh
-	$(PYTEST) tests/browser --look test-results/look $(ARGS)
+	$(PYTEST) tests/browser -m release --look test-results/look $(ARGS)
 
 # What is published of a version, in dist/; see CONTRIBUTING.md.
 release:

@@ -192,37 +192,43 @@ def refresh(page: Page) -> Callable[[], None]:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Looks at an address wide and narrow, light and dark: no sideways scroll, and axe finds nothing serious.
+    """Looks at a page: no sideways scroll, and axe finds nothing serious. See `looking.assert_sound`.
 
-    The shell is the same around every page: axe looks at it `with_shell`. With a folder it looks at everything in all
-    four views, and keeps screenshots there: `pytest tests/browser --look FOLDER`.
+    A whole look is one in all views, wide and narrow, light and dark, each with axe. With a folder it keeps screenshots
+    there: `pytest tests/browser --look FOLDER`. The shell is the same around every page: axe looks at it `with_shell`.
     """
 
     page: Page
+    is_whole: bool
     folder: Path | None
 
     def __call__(self, path: str, *, with_shell: bool = False) -> None:
         looking.open_in(self.page, path, looking.BY_DAY)
         self._look(looking.name_of(path), with_shell=with_shell)
 
-    def here(self, name: str) -> None:
+    def here(self, name: str = "", *, with_shell: bool = False) -> None:
         """At the page that is open, which a form led to; `name` is the one of its screenshots."""
         looking.turn_to(self.page, looking.BY_DAY)
-        self._look(name, with_shell=False)
+        self._look(name or looking.name_of(self.page.url), with_shell=with_shell)
 
     def _look(self, name: str, *, with_shell: bool) -> None:
-        if self.folder is None:
+        if not self.is_whole:
             return looking.assert_sound(self.page, with_shell=with_shell)
         for view in looking.VIEWS:
             looking.turn_to(self.page, view)
-            looking.photograph(self.page, view, name, self.folder)
+            if self.folder:
+                looking.photograph(self.page, view, name, self.folder)
             looking.assert_has_room(self.page)
-            looking.assert_accessible(self.page)
+            looking.assert_accessible(self.page, with_shell=with_shell)
 
 
-@pytest.fixture
-def look(page: Page, pytestconfig: pytest.Config) -> Look:
-    return Look(page, pytestconfig.getoption("--look", None))
+ONCE, WHOLE = "each-page-once", "all-views"
+
+
+@pytest.fixture(params=[ONCE, pytest.param(WHOLE, marks=pytest.mark.release)])
+def look(request: pytest.FixtureRequest, page: Page, pytestconfig: pytest.Config) -> Look:
+    folder = pytestconfig.getoption("--look", None)
+    return Look(page, is_whole=request.param == WHOLE or bool(folder), folder=folder)
 
 
 @contextmanager

@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
+from urllib.parse import urlsplit
 
 from axe_playwright_python.sync_playwright import Axe
+from django.urls import Resolver404, resolve
 from playwright.sync_api import Page, ViewportSize, expect
 
 SYSTEM_CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
@@ -19,8 +21,6 @@ SYSTEM_CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chrom
 
 PATIENCE_MILLISECONDS = 120_000
 """How long a page may take on a machine that does other things, too. What comes is not waited for any longer."""
-
-Rules: TypeAlias = Literal["all", "contrast", "structure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class View:
 
 
 VIEWS = [View(width, height, theme) for theme in ("light", "dark") for width, height in ((1440, 900), (390, 844))]
-BY_DAY, ON_A_PHONE, BY_NIGHT = VIEWS[:3]
+BY_DAY, ON_A_PHONE = VIEWS[:2]
 
 # In the first frame scripts of the page learn of another size or theme, in the second what they made of it is drawn.
 # A fading colour that is inherited lets others fade after it.
@@ -154,20 +154,12 @@ RUN_AXE = """async ([where, options, sound, wanted]) => {
     };
     const isAsked = (element) =>
         hasText(element) && isSeen(element) && !where.exclude.some((part) => element.closest(part));
-    const styles = [...document.styleSheets].map(({ href, ownerNode }) => href ?? ownerNode.textContent);
-    const kinds = new Set();
-    for (const element of elements) {
-        const asked = isAsked(element), look = asked && lookOf(element);
-        if (asked) kinds.add([...styles, element.localName, element.getAttribute("class"), look].join());
-        element.toggleAttribute(unknown, asked && !(known.has(look) && isAlone(element)));
-    }
-    const texts = [...kinds];
-    if (options.runOnly && !document.querySelector(`[${unknown}]`)) return { serious: [], sound: [], texts };
+    for (const element of elements)
+        element.toggleAttribute(unknown, isAsked(element) && !(known.has(lookOf(element)) && isAlone(element)));
     axe.configure({ rules: [{ id: "color-contrast", selector: `[${unknown}]` }] });
     // A rule has one impact, whatever it finds.
     const grave = ["serious", "critical"];
     const isWanted = ({ id, impact }) => grave.includes(impact) || wanted.includes(id);
-    options.rules ??= {};
     for (const rule of axe._audit.rules)
         if (rule.impact && !isWanted(rule)) options.rules[rule.id] = { enabled: false };
     for (const id of wanted) options.rules[id] = { enabled: true };
@@ -180,7 +172,6 @@ RUN_AXE = """async ([where, options, sound, wanted]) => {
                 .filter((rule) => rule.violations.length && isWanted(rule))
                 .map((rule) => [`${rule.id} (${rule.impact}): ${rule.help}`, ...rule.violations.slice(0, 5).map(told)]),
             sound: [...new Set(passed.map(({ node }) => lookOf(node.element)))],
-            texts,
         });
     });
     return await axe.run(where, { ...options, reporter: "short" });
@@ -189,72 +180,40 @@ _sound_looks: set[str] = set()
 """Looks of texts whose contrast axe has found sound, on whichever page: contrasts are most of its work."""
 
 
-def assert_accessible(page: Page, *, rules: Rules = "all", with_shell: bool = True) -> set[str]:
-    """axe finds nothing serious or critical, and nothing of ALWAYS. Contrasts are all that depends on the theme.
-
-    Returns the kinds of its texts: style sheets, element, classes, and what they look like.
-    """
+def assert_accessible(page: Page, *, with_shell: bool = True) -> None:
+    """axe finds nothing serious or critical, and nothing of ALWAYS."""
     if not page.evaluate("() => 'axe' in window"):
         page.evaluate(Axe().axe_script)
     # An address with a fragment is scrolled to it, and of a link that the top bar then covers axe sees a small rest.
     page.evaluate("window.scrollTo(0, 0)")
-    # Without a copy of each style sheet, which the policy would refuse: what needs one is about turning a phone.
-    options: dict[str, object] = {"preload": False}
-    if rules == "contrast":
-        options["runOnly"] = ["color-contrast"]
-    elif rules == "structure":
-        options["rules"] = {"color-contrast": {"enabled": False}}
     where = {"exclude": [] if with_shell else SHELL}
-    found = page.evaluate(RUN_AXE, [where, options, sorted(_sound_looks), [] if rules == "contrast" else ALWAYS])
+    # Without a copy of each style sheet, which the policy would refuse: what needs one is about turning a phone.
+    options = {"preload": False, "rules": {}}
+    found = page.evaluate(RUN_AXE, [where, options, sorted(_sound_looks), ALWAYS])
     _sound_looks.update(found["sound"])
     assert not found["serious"], "\n".join([page.url, *itertools.chain(*found["serious"])])
-    return set(found["texts"])
 
 
-_texts_by_night: set[str] = set()
-"""Kinds of texts, by day, that axe has looked at by night."""
-_phone_parts: set[str] = set()
-"""Elements that show at one width alone, with which axe has found nothing on a phone."""
-
-# Keeps in each element whether it shows.
-REMEMBER_WHAT_SHOWS = """() => {
-    for (const each of document.body.querySelectorAll("*"))
-        each.showsWide = each.checkVisibility({ visibilityProperty: true });
-}"""
-# Which elements show now and did not, or the other way round: with the names of their attributes, whether there are
-# words in them, and in what they are.
-OTHER_PARTS = """(shell) => {
-    const styles = [...document.styleSheets].map(({ href, ownerNode }) => href ?? ownerNode.textContent);
-    const kind = (each) => [
-        each.localName, ...each.getAttributeNames(), each.getAttribute("class"), each.getAttribute("role"),
-        Boolean((each.innerText ?? each.textContent).trim()),
-    ];
-    const shows = (each) => each.checkVisibility({ visibilityProperty: true });
-    const other = [...document.body.querySelectorAll("*")]
-        .filter((each) => shows(each) !== each.showsWide && !shell.some((part) => each.closest(part)));
-    return [...new Set(other.map((each) => [...styles, shows(each), kind(each), kind(each.parentElement)].join()))];
-}"""
+_pages_judged: set[str] = set()
+"""Names of pages, as `reverse` takes them, that axe has looked at in this process."""
 
 
-def assert_sound(page: Page, *, with_shell: bool) -> None:
-    """Nothing is wrong with the page that is open, by day, by night and on a phone.
-
-    axe looks at it by day. By night it looks at contrasts, where a text is of a kind that it has not looked at by night
-    on a page before; and on a phone at structure, where an element shows there alone or is missing there, and not on a
-    page before. Room does not depend on the theme.
-    """
+def assert_sound(page: Page, *, with_shell: bool = False) -> None:
+    """The page has room wide and on a phone, and the first time that it is seen, axe finds nothing serious by day."""
     assert_has_room(page)
-    new_texts = assert_accessible(page, with_shell=with_shell) - _texts_by_night
-    page.evaluate(REMEMBER_WHAT_SHOWS)
-    if new_texts:
-        turn_to(page, BY_NIGHT)
-        assert_accessible(page, rules="contrast", with_shell=with_shell)
-        _texts_by_night.update(new_texts)
+    if (name := name_of_page(page)) not in _pages_judged or with_shell:
+        assert_accessible(page, with_shell=with_shell)
+        _pages_judged.update({name} - {""})
     turn_to(page, ON_A_PHONE)
     assert_has_room(page)
-    if new_parts := set(page.evaluate(OTHER_PARTS, [] if with_shell else SHELL)) - _phone_parts:
-        assert_accessible(page, rules="structure", with_shell=with_shell)
-        _phone_parts.update(new_parts)
+
+
+def name_of_page(page: Page) -> str:
+    """Empty for an address that is none of ours."""
+    try:
+        return resolve(urlsplit(page.url).path).view_name
+    except Resolver404:
+        return ""
 
 
 def assert_has_room(page: Page) -> None:

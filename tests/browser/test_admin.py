@@ -18,9 +18,7 @@ from playwright.sync_api import Page, expect
 from memadmin.audit.jobs import verify_log
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectAlias, SubjectKind
 from tests.agents import add_items, attach_main_store
-from tests.browser import looking
-from tests.browser.conftest import Watch, say_why
-from tests.browser.looking import BY_DAY, turn_to
+from tests.browser.conftest import Look, Watch, say_why
 from tests.builders import make_session, make_store, make_subject
 from tests.memories.builders import one_of_each, proposed
 
@@ -74,7 +72,9 @@ def everything(sign_in: SignIn) -> User:
     return person
 
 
-def test_every_page_works_under_the_policy_and_is_accessible(agent_tables: None, page: Page, everything: User) -> None:
+def test_every_page_works_under_the_policy_and_is_accessible(
+    agent_tables: None, page: Page, look: Look, everything: User
+) -> None:
     attach_main_store()
     add_items("customer_1:ticket_1", "Hello")
     record = SessionRecord.objects.get()
@@ -84,7 +84,7 @@ def test_every_page_works_under_the_policy_and_is_accessible(agent_tables: None,
     verify_log.defer()
     page.goto("/admin/")
     assert page.evaluate("trustedTypes.defaultPolicy !== null")
-    assert_sound(page)
+    assert_sound(page, look)
     signed_in = Client()
     signed_in.force_login(everything)
     known: set[Part] = set()
@@ -98,7 +98,7 @@ def test_every_page_works_under_the_policy_and_is_accessible(agent_tables: None,
         # every address for the policy.
         if parts := parts_of(answer.content.decode()) - known:
             page.goto(path)
-            assert_sound(page)
+            assert_sound(page, look)
             known |= parts
             looked_at += 1
     assert looked_at > 10
@@ -144,10 +144,9 @@ def parts_of(html: str) -> set[Part]:
     return parser.found
 
 
-def assert_sound(page: Page) -> None:
+def assert_sound(page: Page, look: Look) -> None:
     expect(page.locator("#content")).to_be_visible()
-    turn_to(page, BY_DAY)
-    looking.assert_sound(page, with_shell=True)
+    look.here(with_shell=True)
 
 
 def test_administrator_adds_somebody_to_a_role(page: Page, sign_in: SignIn) -> None:

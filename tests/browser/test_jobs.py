@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("transactional_db")
 SignIn: TypeAlias = Callable[..., User]
 Way = Literal["keyboard", "mouse"]
 
-both_ways = pytest.mark.parametrize("way", ["keyboard", "mouse"])
+both_ways = pytest.mark.parametrize("way", ["keyboard", pytest.param("mouse", marks=pytest.mark.release)])
 
 
 @pytest.fixture

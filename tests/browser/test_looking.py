@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import TypeAlias
+from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, Route
 
-from tests.browser.conftest import Look
+from tests.browser import looking
+from tests.browser.conftest import ONCE, WHOLE, Look
 from tests.browser.looking import VIEWS, turn_to
 
 SignIn: TypeAlias = Callable[..., User]
@@ -62,7 +64,21 @@ COLOURS = """[...document.querySelectorAll("*")].map((each) => {
 })"""
 
 
+in_all_views = pytest.mark.parametrize("look", [WHOLE], indirect=True)
+
+
+@in_all_views
 def test_faults_are_found(page: Page, look: Look) -> None:
+    assert faults_found(page, look) == set(FAULTS) - {"without-fault"}
+
+
+@pytest.mark.parametrize("look", [ONCE], indirect=True)
+def test_faults_by_night_and_of_structure_on_a_phone_are_left_to_the_whole_look(page: Page, look: Look) -> None:
+    in_other_views = {"nameless-on-a-phone", "pale-by-night"}
+    assert faults_found(page, look) == set(FAULTS) - {"without-fault"} - in_other_views
+
+
+def faults_found(page: Page, look: Look) -> set[str]:
     html = ""
 
     def answer(route: Route) -> None:
@@ -70,9 +86,13 @@ def test_faults_are_found(page: Page, look: Look) -> None:
 
     page.route("**/sample/", answer)
     page.route("**/part/", answer)
+    found = set()
     for name, (style, body, complaint) in FAULTS.items():
         html = SOUND.format(style=style, body=body)
-        assert re.search(complaint or "^$", complaint_about("/sample/", look)), name
+        if said := complaint_about("/sample/", look):
+            assert re.search(complaint or "^$", said), name
+            found.add(name)
+    return found
 
 
 def complaint_about(path: str, look: Look) -> str:
@@ -83,6 +103,7 @@ def complaint_about(path: str, look: Look) -> str:
     return ""
 
 
+@in_all_views
 def test_fault_of_the_shell_is_found_where_it_is_looked_at(page: Page, look: Look) -> None:
     html = SOUND.format(style="", body=f'</main><header class="topbar">{NAMELESS}</header><div>')
     page.route("**/sample/", lambda route: route.fulfill(content_type="text/html", body=html))
@@ -102,6 +123,7 @@ UNLIKE_THEM = {
 }
 
 
+@in_all_views
 def test_text_is_excused_by_no_other_that_looks_otherwise(page: Page, look: Look) -> None:
     """Of texts that look the same axe is asked about the first page's."""
     style = TEXTS
@@ -117,30 +139,16 @@ def test_text_is_excused_by_no_other_that_looks_otherwise(page: Page, look: Look
         assert "contrast" in complaint_about("/sample/", look), name
 
 
-IN_ONE_VIEW = """
-i { font-style: normal } @media (prefers-color-scheme: dark) { .pale { color: #333; background: #000 } }
-@media (min-width: 500px) { button { display: none } } @media (max-width: 500px) { i { display: none } }
-"""
-SOUND_PARTS = "<p>Tea</p><button>Pot</button><a href='/' aria-label='Cup'><i>Cup</i></a>"
-UNSOUND_PARTS = {
-    "by night": ("<p class='pale'>Tea</p>", "contrast"),
-    "shown on a phone": ("<button></button>", "button-name"),
-    "hidden on a phone": ("<a href='/'><i>Cup</i></a>", "link-name"),
-}
-
-
-def test_part_is_excused_in_no_view_by_another_page_with_its_like(page: Page, look: Look) -> None:
-    """By night and on a phone axe is asked about kinds of parts that it does not know yet."""
-    body = SOUND_PARTS
-
-    def answer(route: Route) -> None:
-        route.fulfill(content_type="text/html", body=SOUND.format(style=IN_ONE_VIEW, body=body))
-
-    page.route("**/sample/", answer)
-    look("/sample/")
-    for name, (fault, complaint) in UNSOUND_PARTS.items():
-        body = SOUND_PARTS + fault
-        assert complaint in complaint_about("/sample/", look), name
+def test_page_of_ours_is_judged_once(page: Page, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = list[str]()
+    monkeypatch.setattr(looking, "_pages_judged", set())
+    monkeypatch.setattr(looking, "assert_accessible", lambda page, **_: judged.append(page.url))
+    sign_in("support")
+    page.route("**/sample/", lambda route: route.fulfill(content_type="text/html", body="<p>Tea</p>"))
+    once = Look(page, is_whole=False, folder=None)
+    for path in ("/sessions/", "/sessions/?days=30", "/subjects/", "/sample/", "/sample/"):
+        once(path)
+    assert [urlsplit(url).path for url in judged] == ["/sessions/", "/subjects/", "/sample/", "/sample/"]
 
 
 def test_page_that_changes_its_theme_is_coloured_as_if_it_were_loaded_with_it(page: Page, sign_in: SignIn) -> None:
