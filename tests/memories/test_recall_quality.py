@@ -29,6 +29,7 @@ def test_labels_name_memories_and_times_lists_and_names_are_asked_for_in_both_ha
     assert all(kinds[half, kind] >= 18 for half in ("development", "held") for kind in ("temporal", "several", "names"))
 
 
+@pytest.mark.release
 @pytest.mark.django_db
 def test_each_part_finds_more_of_what_helps(cases: list[Any]) -> None:
     results = list[Result]()
