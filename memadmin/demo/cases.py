@@ -51,7 +51,7 @@ def open_cases(*, role: str = "") -> int:
     opened(subjects[0], days_ago=2, by=officer)
     awaiting(subjects[1], days_ago=19, by=officer)
     request = awaiting(subjects[2], days_ago=8, by=officer)
-    services.approve_request(request, by=second, typed=ERASED, window=timedelta(0))
+    services.approve_request(request, by=second, typed=ERASED, shown=services.shown_by(request), window=timedelta(0))
     return len(subjects)
 
 

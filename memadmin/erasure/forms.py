@@ -153,8 +153,12 @@ class IdentityForm(forms.Form):
 
 
 class ApprovalForm(forms.Form):
-    """The confirmation of the second person: a case's is the subject's ID, a batch's the number of its subjects."""
+    """The confirmation of the second person: a case's is the subject's ID, a batch's the number of its subjects.
 
+    `shown` is the digest of what the page showed.
+    """
+
+    shown = forms.CharField(required=False, widget=forms.HiddenInput)
     is_read = forms.BooleanField(
         label="I read the preview and the identity check",
         widget=forms.CheckboxInput({"class": "form-check-input"}),

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db.models import Q
 from django.utils.timezone import now
 
+from memadmin.accounts.approvals import digest_of
 from memadmin.audit.models import AuditEvent
 from memadmin.counting import counted
 from memadmin.erasure.exceptions import Left, OutOfReach
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.models.steps import holder_name
-from memadmin.erasure.scope import SubjectScope
+from memadmin.erasure.scope import SubjectScope, scope_of
 from memadmin.erasure.steps import STEPS, step_named, steps_with_rows
 from memadmin.erasure.steps.base import Counted
 from sessions_app.models import SessionFinding, Subject
-from sessions_app.services.erasing_subjects import group_of
+from sessions_app.services.subjects import merge_target
 
 DOWNLOADS = ("session.downloaded", "item.downloaded", "memory.exported", "access.copy_fetched")
 """Types of events of files that left the console."""
@@ -70,8 +71,8 @@ class Preview:
     holders: list[Holder]
     out_of_reach: list[dict[str, Any]]
     """Codes of `OutOfReach` with their place, count and last day."""
-    group: list[str] = field(default_factory=list)
-    """Ids of the subjects that are one by merges: an erasure is about these and no others."""
+    covers: dict[str, Any] = field(default_factory=dict)
+    """See `covered`: an erasure is about this and nothing else."""
 
     @property
     def rows(self) -> int:
@@ -111,7 +112,7 @@ class Preview:
         return {
             "holders": [{"name": h.name, "place": h.place, **asdict(h.counted)} for h in self.holders],
             "out_of_reach": self.out_of_reach,
-            "group": self.group,
+            "covers": self.covers,
         }
 
     @classmethod
@@ -123,7 +124,7 @@ class Preview:
             for row in saved.get("holders", ())
             if row["name"] in known
         ]
-        return cls(holders, list(saved.get("out_of_reach", ())), list(saved.get("group", ())))
+        return cls(holders, list(saved.get("out_of_reach", ())), saved.get("covers", {}))
 
 
 def in_words(details: Mapping[str, int]) -> str:
@@ -133,7 +134,8 @@ def in_words(details: Mapping[str, int]) -> str:
 
 def preview_erasure(scope: SubjectScope) -> Preview:
     """Counts what an erasure would erase now, and changes nothing."""
-    return Preview(list(holders(scope)), out_of_reach(scope), group_ids(scope.subject))
+    covers = covered(scope.subject)
+    return Preview(list(holders(scope)), out_of_reach(scope), covers)
 
 
 def holders(scope: SubjectScope, *, without: Container[str] = ()) -> Iterator[Holder]:
@@ -146,9 +148,17 @@ def holders(scope: SubjectScope, *, without: Container[str] = ()) -> Iterator[Ho
                 yield Holder(step.name, place, numbers)
 
 
-def group_ids(subject: Subject) -> list[str]:
-    """Ids of all subjects that are one with this one, as the fence takes them."""
-    return sorted(str(each) for each in group_of(subject))
+def covered(subject: Subject, at: datetime | None = None) -> dict[str, Any]:
+    """What an approval covers as of a moment, or now: a digest of subjects, IDs and sessions, with the moment."""
+    at = at or now()
+    whole = scope_of(merge_target(subject))
+    return {"digest": digest_of(whole.extent(at)), "at": at.isoformat()}
+
+
+def is_as_approved(request: SubjectRequest) -> bool:
+    """True if subjects, IDs and sessions are those of the preview. Five queries."""
+    covers = request.preview.get("covers")
+    return bool(covers) and covers == covered(request.subject, datetime.fromisoformat(covers["at"]))
 
 
 def out_of_reach(scope: SubjectScope) -> list[dict[str, Any]]:

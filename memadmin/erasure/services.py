@@ -14,13 +14,14 @@ from django.db.models.functions import Now
 from django.utils.timezone import now
 
 from memadmin import audit
+from memadmin.accounts.approvals import digest_of
 from memadmin.accounts.same_person import addresses_of, is_same_person
 from memadmin.audit.log.types import EventType
 from memadmin.derived_keys import SecretKeyChanged
 from memadmin.erasure import audit_events, locators, work
 from memadmin.erasure.deadlines import EXTENDED_MONTHS, due_date
 from memadmin.erasure.models import ErasureStep, RequestBatch, RequestNote, SubjectRequest
-from memadmin.erasure.preview import Preview, preview_erasure
+from memadmin.erasure.preview import Preview, is_as_approved, preview_erasure
 from memadmin.erasure.scope import scope_of
 from memadmin.erasure.suppression.entering import may_be_entered
 from memadmin.runs import services as runs
@@ -82,6 +83,19 @@ class SubjectHeld(RequestError):
 class PreviewNeeded(RequestError):
     def __init__(self) -> None:
         super().__init__("Count first what would be erased: the preview is missing or too old.")
+
+
+class ShownChanged(RequestError):
+    def __init__(self) -> None:
+        super().__init__("It was counted again after you opened this page. Nothing was approved. Read the new counts.")
+
+
+class ExtentChanged(RequestError):
+    def __init__(self) -> None:
+        super().__init__(
+            "Subjects were merged or separated, or IDs or sessions were added or removed, after the count. "
+            "Nothing was approved. Count again first."
+        )
 
 
 class NotLater(RequestError):
@@ -188,11 +202,13 @@ def make_preview(request: SubjectRequest, *, by: User | None) -> Preview:
 
 @transaction.atomic
 def request_approval(request: SubjectRequest, *, by: User) -> SubjectRequest:
-    """Asks a second person to approve. Raises WrongState, PreviewNeeded and SubjectHeld."""
+    """Asks a second person to approve. Raises WrongState, PreviewNeeded, ExtentChanged and SubjectHeld."""
     request = locked(request, State.CHECKED, by=by)
     if request.kind != Kind.ERASURE:
         raise WrongState(request)
     require_preview(request)
+    if not is_as_approved(request):
+        raise ExtentChanged
     refuse_held(request)
     return changed(
         request,
@@ -206,11 +222,12 @@ def request_approval(request: SubjectRequest, *, by: User) -> SubjectRequest:
 
 
 def approve_request(
-    request: SubjectRequest, *, by: User, typed: str, window: timedelta | None = None
+    request: SubjectRequest, *, by: User, typed: str, shown: str, window: timedelta | None = None
 ) -> SubjectRequest:
-    """Approves as the second person; the erasure starts when the time to cancel is over.
+    """Approves what was `shown`, see `shown_by`, as the second person. Starts when the time to cancel is over.
 
-    Raises WrongState, WrongKey, SubjectHeld, and NotSecondApprover or OwnRequest, which are recorded.
+    Raises WrongState, WrongKey, SubjectHeld, PreviewNeeded, ShownChanged, ExtentChanged, and NotSecondApprover or
+    OwnRequest, which are recorded.
     """
     window = settings.CANCEL_WINDOW if window is None else window
     try:
@@ -223,6 +240,10 @@ def approve_request(
                 raise WrongKey
             refuse_held(request)
             require_preview(request, at_most=APPROVAL_AGE)
+            if shown != shown_by(request):
+                raise ShownChanged
+            if not is_as_approved(request):
+                raise ExtentChanged
             starts_at = now() + window
             run = runs.request_run(work.RUN_KIND, by=by, retry_at=starts_at)
             return changed(
@@ -241,6 +262,11 @@ def approve_request(
             audit_events.APPROVAL_DENIED, by=by, target=request, subject=request.subject_id, outcome="denied"
         )
         raise
+
+
+def shown_by(about: SubjectRequest | RequestBatch) -> str:
+    """Digest of the counts that the page of a case or batch shows to who approves it."""
+    return digest_of(about.preview)
 
 
 def has_preview(about: SubjectRequest | RequestBatch, *, at_most: timedelta = PREVIEW_AGE) -> bool:

@@ -17,7 +17,7 @@ from memadmin.erasure import audit_events, closing, locators, scan
 from memadmin.erasure.exceptions import OutOfReach
 from memadmin.erasure.mails import mail_handlers
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
-from memadmin.erasure.preview import Preview, downloads, group_ids, preview_erasure, replace_out_of_reach
+from memadmin.erasure.preview import Preview, downloads, is_as_approved, preview_erasure, replace_out_of_reach
 from memadmin.erasure.scan import CLEAN
 from memadmin.erasure.scan.sessions import erase_strays
 from memadmin.erasure.scope import SubjectScope, scope_of
@@ -143,7 +143,7 @@ def start(lease: Lease, request: SubjectRequest) -> None:
             raise NeedsDecision("The request is not approved any more.")
         audit.record(audit_events.ERASURE_STARTED, target=locked, subject=locked.subject_id)
         fence_subject(locked.subject)
-        refuse_another_group(locked)
+        refuse_another_extent(locked)
         # As it is now that nothing more can be added: ids and holds may have come while it was counted.
         scope = scope_of(locked.subject)
         refuse_held(scope)
@@ -172,11 +172,12 @@ def start(lease: Lease, request: SubjectRequest) -> None:
     request.refresh_from_db()
 
 
-def refuse_another_group(request: SubjectRequest) -> None:
-    """Raises NeedsDecision if subjects were merged, or separated, since the preview. They are locked by the fence."""
-    if request.subject.merged_into_id or group_ids(request.subject) != request.preview.get("group"):
+def refuse_another_extent(request: SubjectRequest) -> None:
+    """Raises NeedsDecision if subjects, IDs or sessions changed since the preview. They are locked by the fence."""
+    if request.subject.merged_into_id or not is_as_approved(request):
         raise NeedsDecision(
-            "The subject was merged, or a merge was undone, after the approval. Cancel this request and open another."
+            "Subjects were merged or separated, or IDs or sessions were added or removed, after the approval. "
+            "Nothing was erased. Cancel this request and open another."
         )
 
 

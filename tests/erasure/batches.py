@@ -48,7 +48,9 @@ def approved_batch(data: bytes, *, by: User, second: User) -> RequestBatch:
     """A batch whose time to cancel is over."""
     batch = awaiting_batch(data, by=by)
     count = services.accepted_lines(batch).count()
-    return services.approve(batch, by=second, typed=f"erase {count}", window=timedelta(0))
+    return services.approve(
+        batch, by=second, typed=f"erase {count}", shown=services.shown_by(batch), window=timedelta(0)
+    )
 
 
 def work_off_batch(batch: RequestBatch) -> Run:

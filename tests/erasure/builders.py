@@ -35,7 +35,9 @@ def approved(subject: Subject, *, by: User, second: User, **columns: Any) -> Sub
     """An approved erasure whose time to cancel is over."""
     request = awaiting(subject, by=by, **columns)
     key = subject.aliases.get(is_primary=True).key
-    return services.approve_request(request, by=second, typed=key, window=timedelta(0))
+    return services.approve_request(
+        request, by=second, typed=key, shown=services.shown_by(request), window=timedelta(0)
+    )
 
 
 def work_off(request: SubjectRequest) -> Run:

@@ -14,7 +14,7 @@ from memadmin.audit.models import AuditEvent
 from memadmin.erasure.batches import services
 from memadmin.erasure.batches.work import open_case
 from memadmin.erasure.models import RequestBatch, SubjectRequest
-from memadmin.erasure.services import latest_due_date
+from memadmin.erasure.services import latest_due_date, shown_by
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from tests.accounts.factors import let_proof_age
@@ -85,13 +85,17 @@ def test_from_the_upload_to_the_end_in_two_browsers(first: Client, second: Clien
     assert "of 3 subjects." in text(first.get(here))
     assert first.post(f"{here}ask/").status_code == 302
     assert "Another person has to approve" in text(first.get(here))
-    assert first.post(f"{here}approve/", {"is_read": "on", "typed": "erase 3"}).status_code == 403
+    batch.refresh_from_db()
+    confirmed = {"is_read": "on", "typed": "erase 3", "shown": shown_by(batch)}
+    assert first.post(f"{here}approve/", confirmed).status_code == 403
     page = text(second.get(here))
     assert "waiting for you" in page
     assert "Approve erasure of 3 subjects" in page
     assert second.post(f"{here}approve/", {"is_read": "on", "typed": "erase 2"}).status_code == 422
     assert second.post(f"{here}approve/", {"typed": "erase 3"}).status_code == 422
-    assert second.post(f"{here}approve/", {"is_read": "on", "typed": "erase 3"}).status_code == 302
+    of_other_counts = second.post(f"{here}approve/", {**confirmed, "shown": "0"})
+    assert (of_other_counts.status_code, "Read the new counts." in text(of_other_counts)) == (409, True)
+    assert second.post(f"{here}approve/", confirmed).status_code == 302
     page = text(first.get(here))
     assert "Until then it can be cancelled" in page
     assert "Cancel batch" in page
@@ -188,7 +192,9 @@ def test_approving_needs_a_recent_sign_in(second: Client, officer: User, colleag
     make_subjects(["ann"])
     batch = awaiting_batch(csv_of("ann"), by=officer)
     let_proof_age(second)
-    answer = second.post(f"{batch.get_absolute_url()}approve/", {"is_read": "on", "typed": "erase 1"})
+    answer = second.post(
+        f"{batch.get_absolute_url()}approve/", {"is_read": "on", "typed": "erase 1", "shown": shown_by(batch)}
+    )
     batch.refresh_from_db()
     assert (answer.status_code, batch.state) != (302, State.APPROVED)
     assert batch.state == State.AWAITING

@@ -17,6 +17,7 @@ from django.db import connection
 from django.utils.timezone import now
 
 from memadmin.deploy.metrics.views import metrics_text
+from memadmin.erasure import services
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.views import cases
 from memadmin.runs.models import Run
@@ -124,7 +125,8 @@ def test_no_canary_of_a_whole_case_gets_where_it_is_kept(
         (first, "ask", {}),
         (colleague, "approve", {"typed": KEY, "is_read": "on"}),
     ):
-        assert client.post(f"{own}{action}/", sent).status_code == 302, action
+        shown = services.shown_by(SubjectRequest.objects.get())
+        assert client.post(f"{own}{action}/", {**sent, "shown": shown}).status_code == 302, action
     refused_pages(first, own, monkeypatch)
     assert leaks(caught) == []
 

@@ -22,9 +22,10 @@ from memadmin.erasure.suppression.ledger import Ledger, session_digests, subject
 from memadmin.retention.models import LegalHold
 from memadmin.runs.models import Run
 from memadmin.runs.services import InvalidRunState, cancel_run, resume_run
-from sessions_app.models import Subject, SubjectAlias, SubjectKind
+from sessions_app.models import SessionRecord, Subject, SubjectAlias, SubjectKind
+from sessions_app.services.sessions import attach_sessions
 from sessions_app.services.subjects import add_alias, merge_subjects, undo_merge
-from tests.agents import attach_main_store
+from tests.agents import add_items, attach_main_store
 from tests.erasure.builders import approved, awaiting, make_request, work_off
 from tests.erasure.faults import items_of, with_sessions, work_to_the_end
 from tests.people import signed_in
@@ -45,7 +46,7 @@ def test_subjects_merged_after_the_approval_are_not_erased(ada: Subject, officer
     merge_subjects(bob, ada, by=officer)
     run = work_off(request)
     assert (run.state, items_of("ada-1"), items_of("bob-1")) == (Run.State.STOPPED, 50, 50)
-    assert "was merged" in run.reason
+    assert "Subjects were merged" in run.reason
 
 
 def test_an_undone_merge_after_the_approval_stops_the_erasure(ada: Subject, officer: User, second: User) -> None:
@@ -58,14 +59,64 @@ def test_an_undone_merge_after_the_approval_stops_the_erasure(ada: Subject, offi
     assert (run.state, items_of("ada-1"), items_of("bob-1")) == (Run.State.STOPPED, 50, 50)
 
 
+def widen(how: str, ada: Subject, bob: Subject, by: User) -> None:
+    """Puts data of another person into the scope of a case, as support staff can."""
+    if how == "merge":
+        merge_subjects(bob, ada, by=by)
+    elif how == "session":
+        attach_sessions(SessionRecord.objects.filter(subject=bob)[:1], ada, by=by)
+    else:
+        add_alias(ada, kind=SubjectKind.USER, key="ada-2", by=by)
+
+
+WAYS = ("merge", "session", "id")
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_an_approval_is_of_what_its_page_showed(ada: Subject, officer: User, second: User, how: str) -> None:
+    bob = with_sessions("bob-1", by=officer)
+    request = awaiting(ada, by=officer)
+    read = services.shown_by(request)
+    widen(how, ada, bob, by=officer)
+    with pytest.raises(services.ExtentChanged):
+        services.approve_request(request, by=second, typed="ada-1", shown=read)
+    services.make_preview(request, by=officer)
+    with pytest.raises(services.ShownChanged):
+        services.approve_request(request, by=second, typed="ada-1", shown=read)
+    request.refresh_from_db()
+    assert (request.state, request.approved_by, Run.objects.exists()) == (State.AWAITING, None, False)
+    services.approve_request(request, by=second, typed="ada-1", shown=services.shown_by(request))
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_what_widens_a_case_after_the_approval_stops_it(ada: Subject, officer: User, second: User, how: str) -> None:
+    bob = with_sessions("bob-1", by=officer)
+    request = approved(ada, by=officer, second=second)
+    widen(how, ada, bob, by=officer)
+    run = work_off(request)
+    assert (run.state, items_of("ada-1"), items_of("bob-1")) == (Run.State.STOPPED, 50, 50)
+    assert "Nothing was erased. Cancel this request and open another." in run.reason
+    services.cancel_request(request, note="widened", by=officer)
+
+
+def test_what_agents_add_after_the_approval_is_erased(ada: Subject, officer: User, second: User) -> None:
+    request = approved(ada, by=officer, second=second)
+    known = SessionRecord.objects.filter(subject=ada)[0]
+    add_items(known.session_id, "One more thing")
+    add_items("ada-1:new", "And another session")
+    SessionRecord.objects.filter(session_id="ada-1:new").update(subject=ada, subject_source="client")
+    work_off(request)
+    assert (request.state, items_of("ada-1")) == (State.SCANNING, 0)
+
+
 def test_a_request_without_a_preview_is_not_approved(ada: Subject, officer: User, second: User) -> None:
     request = awaiting(ada, by=officer)
     SubjectRequest.objects.filter(pk=request.pk).update(previewed_at=None)
     with pytest.raises(services.PreviewNeeded):
-        services.approve_request(request, by=second, typed="ada-1")
+        services.approve_request(request, by=second, typed="ada-1", shown=services.shown_by(request))
     SubjectRequest.objects.filter(pk=request.pk).update(previewed_at=now() - timedelta(days=400))
     with pytest.raises(services.PreviewNeeded):
-        services.approve_request(request, by=second, typed="ada-1")
+        services.approve_request(request, by=second, typed="ada-1", shown=services.shown_by(request))
     assert not Run.objects.exists()
 
 
@@ -141,19 +192,18 @@ def test_a_replay_carries_on_with_an_erasure_that_was_paused_then(
     assert items_of("ada-1") == 0
 
 
-def test_what_is_added_while_it_is_counted_is_looked_for_and_a_hold_stops_it(
+def test_a_hold_that_is_placed_while_it_is_counted_stops_it(
     ada: Subject, officer: User, second: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = approved(ada, by=officer, second=second)
 
-    def count_and_add(scope: SubjectScope) -> Preview:
+    def count_and_hold(scope: SubjectScope) -> Preview:
         counted = preview_erasure(scope)
-        add_alias(ada, kind=SubjectKind.USER, key="ada-2", by=officer)
         make_hold(ada, by=officer)
         return counted
 
     with monkeypatch.context() as patching:
-        patching.setattr(work, "preview_erasure", count_and_add)
+        patching.setattr(work, "preview_erasure", count_and_hold)
         run = work_off(request)
     ada.refresh_from_db()
     assert (run.state, items_of("ada-1"), ada.erased_at, request.is_started) == (Run.State.STOPPED, 50, None, False)
@@ -161,7 +211,6 @@ def test_what_is_added_while_it_is_counted_is_looked_for_and_a_hold_stops_it(
     resume_run(run, by=officer)
     work_off(request)
     assert (request.state, items_of("ada-1")) == (SubjectRequest.State.SCANNING, 0)
-    assert "ada-2" in locators.unseal(request.locators)
 
 
 def test_a_request_that_joins_a_running_erasure_keeps_what_is_looked_for(
@@ -199,7 +248,9 @@ def test_a_clock_that_steps_back_delays_and_starts_nothing_early(
     ada: Subject, officer: User, second: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By two days: before the start, when only the time to cancel counts, and between the scans."""
-    request = services.approve_request(awaiting(ada, by=officer), by=second, typed="ada-1", window=timedelta(hours=4))
+    request = awaiting(ada, by=officer)
+    window, shown = timedelta(hours=4), services.shown_by(request)
+    request = services.approve_request(request, by=second, typed="ada-1", shown=shown, window=window)
 
     def carry_on_with_clock(**late: float) -> Run:
         Run.objects.filter(subject_request=request).update(retry_at=None)

@@ -16,7 +16,7 @@ from memadmin.erasure import locators, services
 from memadmin.erasure.data_map.services import change_record
 from memadmin.erasure.holder_view_models import scan_lines
 from memadmin.erasure.models import ErasureStep, SubjectRequest
-from memadmin.erasure.services import OwnRequest
+from memadmin.erasure.services import OwnRequest, shown_by
 from memadmin.runs import engine
 from memadmin.runs.models import Run
 from memories_app.models import LearningStop
@@ -281,7 +281,8 @@ def test_a_case_from_its_receipt_to_its_approval(
     ):
         answer = second.post(f"{own}approve/", wrong)
         assert (answer.status_code, sentence in text(answer)) == (422, True), sentence
-    confirmed = {"is_read": "on", "typed": "cust_1"}
+    case.refresh_from_db()
+    confirmed = {"is_read": "on", "typed": "cust_1", "shown": shown_by(case)}
     refused = first.post(f"{own}approve/", confirmed)
     assert (refused.status_code, "Another person has to approve it." in text(refused)) == (403, True)
     assert second.post(f"{own}approve/", confirmed).status_code == 302
@@ -362,7 +363,7 @@ def test_a_hold_on_the_subject_is_shown_and_stops_the_approval(
     for words in ("Hold in the way", str(hold), hold.get_absolute_url(), "Nothing can be erased until it is released"):
         assert words in page
     assert "Approve erasure" not in page
-    answer = second.post(f"{own}approve/", {"is_read": "on", "typed": "cust_1"})
+    answer = second.post(f"{own}approve/", {"is_read": "on", "typed": "cust_1", "shown": shown_by(case)})
     assert (answer.status_code, str(hold) in text(answer)) == (409, True)
 
 
@@ -479,7 +480,7 @@ def test_no_erasure_starts_before_the_time_to_cancel_is_over(
 ) -> None:
     case = awaiting(subject, by=officer)
     own = case.get_absolute_url()
-    second.post(f"{own}approve/", {"is_read": "on", "typed": "cust_1"})
+    second.post(f"{own}approve/", {"is_read": "on", "typed": "cust_1", "shown": shown_by(case)})
     case.refresh_from_db()
     assert case.run
     assert "resume/" not in text(first.get(own))

@@ -41,7 +41,7 @@ def subject(db: None) -> Subject:
 
 
 def approve(request: SubjectRequest, by: User, key: str = "ada-1") -> SubjectRequest:
-    return services.approve_request(request, by=by, typed=key)
+    return services.approve_request(request, by=by, typed=key, shown=services.shown_by(request))
 
 
 def test_a_request_received_again_joins_the_open_one(subject: Subject, officer: User, second: User) -> None:

@@ -28,12 +28,14 @@ from memadmin.erasure.services import (
     OwnRequest,
     PreviewNeeded,
     RequestError,
+    ShownChanged,
     WrongState,
     check_extension,
     extend_locked,
     is_second_person,
     may_extend,
     require_preview,
+    shown_by,
 )
 from memadmin.runs import services as runs
 from memadmin.runs.models import Run
@@ -165,10 +167,11 @@ def request_approval(batch: RequestBatch, *, by: User) -> RequestBatch:
     )
 
 
-def approve(batch: RequestBatch, *, by: User, typed: str, window: timedelta | None = None) -> RequestBatch:
+def approve(batch: RequestBatch, *, by: User, typed: str, shown: str, window: timedelta | None = None) -> RequestBatch:
     """Approves all erasures of the batch as the second person; they start when the time to cancel is over.
 
-    Raises WrongState, WrongConfirmation, PreviewNeeded, and NotSecondApprover or OwnRequest, which are recorded.
+    `shown` is the digest of the counts that were read, see `shown_by`. Raises WrongState, WrongConfirmation,
+    PreviewNeeded, ShownChanged, and NotSecondApprover or OwnRequest, which are recorded.
     """
     window = settings.CANCEL_WINDOW if window is None else window
     try:
@@ -183,6 +186,8 @@ def approve(batch: RequestBatch, *, by: User, typed: str, window: timedelta | No
                 raise WrongConfirmation(wanted)
             if batch.previewed_at is None:
                 raise PreviewNeeded
+            if shown != shown_by(batch):
+                raise ShownChanged
             starts_at = now() + window
             return changed(
                 batch,

@@ -23,7 +23,7 @@ from memadmin.erasure.batches.view_models import BatchView, line_views, rows_per
 from memadmin.erasure.forms import ApprovalForm, ExtendForm, NoteForm
 from memadmin.erasure.models import BatchLine, ErasureStep, RequestBatch
 from memadmin.erasure.permissions import APPROVE, HANDLE, VIEW
-from memadmin.erasure.services import latest_due_date, may_extend
+from memadmin.erasure.services import latest_due_date, may_extend, shown_by
 from memadmin.erasure.view_models import length_in_words
 from memadmin.runs.models import Run
 from memadmin.runs.view_models import view_of
@@ -124,6 +124,7 @@ def batch_page(
         context["confirmation"] = services.confirmation(view.accepted)
         if request.user.has_perm(APPROVE):
             context["approval_form"] = ApprovalForm(auto_id="approval-%s")
+            context["shown"] = shown_by(shown)
             context["send_back_form"] = NoteForm(auto_id="send-back-%s")
     # It takes the place of the empty one, if the state still has that.
     context |= {name: form for name, form in (sent or {}).items() if name in context}

@@ -22,7 +22,7 @@ from memadmin.erasure.batches import audit_events, outcomes, services
 from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.batches.sealed import unseal
 from memadmin.erasure.models import BatchLine, RequestBatch, RequestNote, SubjectRequest
-from memadmin.erasure.preview import group_ids, out_of_reach
+from memadmin.erasure.preview import covered, out_of_reach
 from memadmin.erasure.scope import scope_of
 from memadmin.runs import engine
 from memadmin.runs import services as runs
@@ -147,7 +147,7 @@ def open_case(batch: RequestBatch, line: BatchLine) -> Run | None:
         "preview": {
             "holders": [],
             "out_of_reach": out_of_reach(scope_of(subject, [])),
-            "group": group_ids(subject),
+            "covers": covered(subject),
         },
         "requested_by": handler,
         "requested_at": batch.requested_at,

@@ -16,7 +16,7 @@ from django.utils.timezone import now
 from memadmin.erasure import together
 from memadmin.erasure.deadlines import due_date
 from memadmin.erasure.models import SubjectRequest
-from memadmin.erasure.preview import group_ids
+from memadmin.erasure.preview import covered
 from memadmin.erasure.suppression.entering import check_again, known_numbers, note_entry
 from memadmin.erasure.suppression.ledger import Entry, own_ledger, session_digests, subject_digests
 from memadmin.erasure.work import RUN_KIND as ERASURE
@@ -188,13 +188,13 @@ def approved_again(subject: Subject, entry: Entry) -> SubjectRequest:
         )
     if request.run is None:
         run = request_run(ERASURE, parameters={"replays": entry.number})
-        preview = {**request.preview, "group": group_ids(request.subject)}
+        preview = {**request.preview, "covers": covered(request.subject)}
         SubjectRequest.objects.filter(pk=request.pk).update(
             run=run, state=State.APPROVED, approved_at=now(), preview=preview
         )
     elif not request.is_started:
         SubjectRequest.objects.filter(pk=request.pk).update(
-            starts_at=None, preview={**request.preview, "group": group_ids(request.subject)}
+            starts_at=None, preview={**request.preview, "covers": covered(request.subject)}
         )
         # Also one that was paused, stopped or failed then: it was approved and needs no further decision.
         Run.objects.filter(pk=request.run.pk).update(

@@ -131,5 +131,7 @@ def actions_on(request: OperatorRequest, shown: SubjectRequest) -> dict[str, Any
         found["may_leave_out"] = shown.state in (State.RUNNING, State.SCANNING)
     if user.has_perm(APPROVE) and shown.state == State.AWAITING:
         found["approval_form"] = ApprovalForm(auto_id="approval-%s")
+        # Of the counts on this page, also if the form comes back with a mistake.
+        found["shown"] = services.shown_by(shown)
         found["send_back_form"] = NoteForm(auto_id="send-back-%s")
     return found

@@ -108,7 +108,9 @@ def approved(data: bytes, name: str, ground: str, requested_by: User, approved_b
     if batch.state == State.AWAITING:
         count = services.accepted_lines(batch).count()
         typed = services.confirmation(count)
-        batch = services.approve(batch, by=approved_by, typed=typed, window=timedelta(0))
+        batch = services.approve(
+            batch, by=approved_by, typed=typed, shown=services.shown_by(batch), window=timedelta(0)
+        )
     return batch
 
 

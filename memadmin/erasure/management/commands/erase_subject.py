@@ -141,5 +141,7 @@ def approved(subject: Any, key: str, ground: str, requested_by: User, approved_b
         services.make_preview(request, by=requested_by)
         request = services.request_approval(request, by=requested_by)
     if request.state == State.AWAITING:
-        request = services.approve_request(request, by=approved_by, typed=key, window=timedelta(0))
+        request = services.approve_request(
+            request, by=approved_by, typed=key, shown=services.shown_by(request), window=timedelta(0)
+        )
     return request
