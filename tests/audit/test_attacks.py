@@ -17,12 +17,13 @@ from pathlib import Path
 from threading import Event as Flag
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import override_settings
+from psycopg.conninfo import make_conninfo
 from pytest_django import DjangoDbBlocker, Settings
 
 from memadmin import audit
-from memadmin.audit.models import AuditCheckpoint, AuditEvent, AuditLeaf, AuditVerdict
+from memadmin.audit.models import AuditAnchor, AuditCheckpoint, AuditEvent, AuditLeaf, AuditVerdict
 from memadmin.audit.transparency import anchors, checkpoints, keys, log_export, verification, verifier
 from memadmin.audit.transparency.notes import Checkpoint, sign
 from memadmin.audit.transparency.sequencer import Sequencer
@@ -46,6 +47,8 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("log")]
 
 Lines = list[str]
+
+DSN = ("host", "port", "user", "password", "dbname")
 
 SIZE = 70
 """Of the log: seven checkpoints, each over ten more events."""
@@ -768,6 +771,39 @@ def test_an_anchor_that_was_cut_is_named(kept: int, log: Path) -> None:
         f"has no checkpoint of size {SIZE}, and {SIZE // 10 - kept - 1} others are missing" in report.findings[0].detail
     )
     assert kinds(verify_export(None)) == set()
+
+
+def test_other_lines_in_an_anchor_are_stated_and_excuse_no_cut(log: Path) -> None:
+    notes = log.read_text()
+    for more in ("{}\n", "\n", "null\n", '{"no'):
+        log.write_text(notes + more)
+        report = verify()
+        assert (report.verdict, report.findings) == ("ok", [])
+        assert any("are no signed checkpoints" in note for note in report.notes), more
+        log.write_text(notes.splitlines(keepends=True)[0] + more)
+        assert kinds(verify()) == {"cut_anchor"}
+
+
+def test_a_database_compares_each_kind_of_anchor_with_what_it_recorded(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the verifier alone: the file, and notes of the bucket and the receiver."""
+    for sink in ("s3:bucket/log", "webhook:example.org"):
+        AuditAnchor.objects.create(checkpoint_size=SIZE, sink=sink, outcome="anchored")
+    dsn = make_conninfo(**{key: value for key, value in connection.get_connection_params().items() if key in DSN})
+    stored = [AuditCheckpoint.objects.get(size=size).note for size in (10, SIZE)]
+    cut = log.read_text().splitlines(keepends=True)[0]
+    for text, expected in [
+        (log.read_text(), 0),
+        (cut, 1),
+        (cut + "{}\n", 1),
+        (stored[0], 1),
+        (stored[1], 0),
+        ("[]", 1),
+    ]:
+        (tmp_path / "given").write_text(text)
+        assert verifier.main(["--dsn", dsn, "--anchors", str(tmp_path / "given")]) == expected, text
+        assert ("cut_anchor" in capsys.readouterr().out) == (expected == 1)
 
 
 def test_a_log_that_was_never_signed_is_unsigned(empty_log: None, settings: Settings) -> None:

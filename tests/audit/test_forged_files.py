@@ -583,6 +583,120 @@ class TestACutAnchor:
         assert "Anchored up to 8." in capsys.readouterr().out
 
 
+def anchor_lines(*notes: str) -> str:
+    return "".join(json.dumps({"note": note}, ensure_ascii=False) + "\n" for note in notes)
+
+
+def recorded_at(*sinks: str, size: int = SIZE) -> list[Record]:
+    """The log, which states that its checkpoint of this size was stored at these anchors."""
+    stored = [
+        {"anchored": {"sink": sink, "size": size, "at": RECORDS[0]["exported_at"], "receipt": ""}} for sink in sinks
+    ]
+    return [*(record for record in RECORDS[:-1] if "anchored" not in record), *stored, RECORDS[-1]]
+
+
+FIRST = anchor_lines(NOTES[0])
+UNSIGNED_NOTE = NOTES[-1].rpartition("\n\n")[0] + "\n\n" + NOTES[0].rpartition("\n\n")[2]
+CUT_AND_MORE: dict[str, str] = {
+    "an object": FIRST + "{}\n",
+    "a blank line": FIRST + "\n",
+    "null": FIRST + "null\n",
+    "a list": FIRST + "[]\n",
+    "a text": FIRST + '"x"\n',
+    "words": FIRST + "nothing was cut\n",
+    "bytes that are no text": FIRST + "\udcff\udcfe\n",
+    "a note that is none": FIRST + '{"note": "x"}\n',
+    "a note that is a number": FIRST + '{"note": 12}\n',
+    "a part of a line": FIRST + anchor_lines(NOTES[-1])[:200],
+    "a line of an export": FIRST + json.dumps(checkpoint_record(NOTES[0])) + "\n",
+    "the first line of an export": json.dumps(RECORDS[0]) + "\n" + FIRST,
+    "a stranger's note": FIRST + anchor_lines(at_size(NOTES[0], SIZE, STRANGER)),
+    "a note with the signature of another": FIRST + anchor_lines(UNSIGNED_NOTE),
+    "a note of another log": FIRST + anchor_lines(checkpoint(bodies(SIZE), SigningKey("memadmin/other", KEY.seed))),
+    "the same note twice": FIRST + FIRST,
+    "the notes in another order": anchor_lines(NOTES[1], NOTES[0]),
+    "nothing but objects": "{}\n{}\n",
+    "only a list": "[]\n",
+    "only words": "nothing was cut\n",
+    "nothing": "",
+}
+
+
+class TestAnAnchorThatWasCut:
+    """Whatever else its file contains excuses nothing, and is stated."""
+
+    @pytest.fixture
+    def run(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]:
+        def run(records: list[Record], *anchors: str) -> dict[str, Any]:
+            (tmp_path / "log.jsonl").write_text(text_of(records))
+            for number, text in enumerate(anchors):
+                (tmp_path / f"anchor-{number}").write_text(text, errors="surrogateescape")
+            options = [option for n in range(len(anchors)) for option in ("--anchors", str(tmp_path / f"anchor-{n}"))]
+            verifier.main([str(tmp_path / "log.jsonl"), *options, "--key", str(PINNED), "--json"])
+            report: dict[str, Any] = json.loads(capsys.readouterr().out)
+            return report
+
+        return run
+
+    def test_is_named_beside_other_lines(self, run: Callable[..., dict[str, Any]]) -> None:
+        for case, text in CUT_AND_MORE.items():
+            for records in (RECORDS, recorded_at("s3:bucket/log"), recorded_at("webhook:example.org")):
+                report = run(records, text)
+                named = {found["kind"] for found in report["findings"]}
+                assert "cut_anchor" in named, (case, report)
+                assert named <= {"cut_anchor", "rewrite"}, (case, report)
+
+    def test_says_what_else_it_contains(self, run: Callable[..., dict[str, Any]]) -> None:
+        """All notes follow, so that nothing is cut."""
+        sentences = ("are no signed checkpoints", "not signed by a known key", "twice or in another order")
+        for case, text in CUT_AND_MORE.items():
+            report = run(RECORDS, text + "\n" * (text[-1:] not in ("", "\n")) + anchor_lines(*NOTES))
+            assert report["verdict"] == ("broken" if case == "a note of another log" else "ok"), (case, report)
+            is_stated = any(sentence in note for note in report["notes"] for sentence in sentences)
+            assert is_stated == (case != "nothing"), (case, report["notes"])
+
+    def test_is_named_for_each_kind_of_anchor(self, run: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+        """Objects of a bucket are single notes, in a folder or one by one."""
+        for sink in ("s3:bucket/log", "webhook:example.org"):
+            records = recorded_at("file:/anchor", sink)
+            assert run(records, NOTES[0])["verdict"] == "broken"
+            assert run(records, NOTES[0], "{}")["verdict"] == "broken"
+            assert run(records, NOTES[0], NOTES[-1])["verdict"] == "ok"
+            # A complete file does not replace what the bucket lost.
+            assert run(records, anchor_lines(*NOTES), NOTES[0])["verdict"] == "broken"
+            assert run(records, anchor_lines(*NOTES))["verdict"] == "ok"
+
+    def test_is_named_for_the_folder_of_a_bucket(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (tmp_path / "log.jsonl").write_text(text_of(recorded_at("s3:bucket/log")))
+        folder = tmp_path / "bucket" / "000001"
+        folder.mkdir(parents=True)
+        command = [str(tmp_path / "log.jsonl"), "--anchors", str(tmp_path / "bucket"), "--key", str(PINNED)]
+        for place, note in enumerate(["", *NOTES]):
+            if note:
+                (folder / f"{4 * place:019}.note").write_text(note)
+            assert verifier.main(command) == (0 if place == 3 else 1)
+            assert ("cut_anchor" in capsys.readouterr().out) == (place < 3)
+
+    def test_that_was_rewritten_after_its_first_line_is_named(self, run: Callable[..., dict[str, Any]]) -> None:
+        """With the stolen key."""
+        events = [*bodies(4), *bodies(SIZE, outcome="denied")[4:]]
+        rewritten = log_of(events, [NOTES[0], checkpoint(events)], anchored=SIZE)
+        for text in (FIRST, FIRST + "{}\n", FIRST + "[]\n"):
+            assert {found["kind"] for found in run(rewritten, text)["findings"]} == {"cut_anchor"}
+
+    def test_cannot_be_recognised_where_the_log_names_no_anchor(self, run: Callable[..., dict[str, Any]]) -> None:
+        report = run(recorded_at(), FIRST)
+        assert report["verdict"] == "ok"
+        assert any("does not state what was stored" in note for note in report["notes"])
+
+    def test_is_stated_where_only_older_notes_were_given(self, run: Callable[..., dict[str, Any]]) -> None:
+        earlier = text_of(log_of(bodies(4), NOTES[:1]))
+        for older in (NOTES[0], earlier):
+            report = run(RECORDS, older)
+            assert report["verdict"] == "ok"
+            assert any("size 12" in note and "size 4" in note for note in report["notes"]), report["notes"]
+
+
 def test_a_removed_event_is_named_although_newer_ones_fill_its_place() -> None:
     """With the gap closed and three newer events the log is no shorter than its checkpoints."""
     events = [*bodies(5), *bodies(15)[6:]]

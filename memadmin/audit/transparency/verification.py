@@ -13,6 +13,7 @@ from django.db import connection
 from memadmin.audit.models import AuditAnchor, AuditCheckpoint, AuditVerdict
 from memadmin.audit.transparency import anchors, keys, verifier
 from memadmin.audit.transparency.anchors.base import NOWHERE, Anchor, AnchorConflict, AnchorFailed
+from memadmin.audit.transparency.anchors.file import FileAnchor
 from memadmin.audit.transparency.notes import BadNote, Checkpoint, Note
 from memadmin.audit.transparency.verifier import AnchorStore, Key, Report
 
@@ -83,11 +84,15 @@ def store_at(place: Anchor) -> AnchorStore:
         .order_by("-checkpoint_size")
         .values_list("checkpoint_size", flat=True)[: None if place.is_local else NOTES_FROM_AFAR + 1]
     )
-    if place.is_local or len(recorded) <= NOTES_FROM_AFAR:
-        return AnchorStore(place.name, list(place.after(NOWHERE)), frozenset(recorded))
+    if isinstance(place, FileAnchor):
+        # As an auditor reads it: with the lines that are no notes, which are stated.
+        with place.lines() as lines:
+            return AnchorStore(place.name, verifier.read_anchors(lines)[0], frozenset(recorded))
+    if len(recorded) <= NOTES_FROM_AFAR:
+        return AnchorStore(place.name, list(place.after(NOWHERE)), frozenset(recorded), is_lines=False)
     # The epoch of the oldest wanted note is unknown here; using the first epoch reads no more notes.
     *recorded, oldest = recorded
-    return AnchorStore(place.name, list(place.after((1, oldest))), frozenset(recorded))
+    return AnchorStore(place.name, list(place.after((1, oldest))), frozenset(recorded), is_lines=False)
 
 
 def sent_again(place: Anchor) -> list[str]:

@@ -8,10 +8,10 @@
 
 The first form reads a whole log or a selection of events, the second the proof of one event, the third the receipt of a
 request such as an erasure, the fourth a database, in one read-only transaction. `--anchors` (may be repeated) names
-files with checkpoints that were stored elsewhere: JSON Lines as memadmin's file anchor writes them, or single notes;
-without anchors, a log that was rewritten and signed again looks valid. `--key` pins the key that must have signed,
-directly or by signing in its successor; checkpoints of other keys are ignored in anchors, and reported in a log. A
-receipt needs it: anyone could sign one with a key of their own.
+files with checkpoints that were stored elsewhere: JSON Lines as memadmin's file anchor writes them, single notes, or a
+folder of notes such as a copy of a bucket; without anchors, a log that was rewritten and signed again looks valid.
+`--key` pins the key that must have signed, directly or by signing in its successor; checkpoints of other keys are
+ignored in anchors, and reported in a log. A receipt needs it: anyone could sign one with a key of their own.
 
 Needs Python 3.11 with the package `cryptography`, and `psycopg` for a database. This single file uses no code of
 memadmin: its results do not depend on the program that wrote the log. Text from the input is printed with escapes.
@@ -42,7 +42,7 @@ import traceback
 import zlib
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -826,8 +826,11 @@ class AnchorStore:
 
     name: str
     notes: Sequence[str]
+    """In the order of the store. What is no note is stated."""
     recorded: Set[int] | None = None
     """Sizes that the log's database recorded as stored there, before it was read; None if an export records it."""
+    is_lines: bool = True
+    """Whether it was given as JSON Lines, the form of a file anchor, or as single notes, that of the others."""
 
 
 class Trust:
@@ -847,15 +850,22 @@ class Trust:
     ) -> None:
         """`named`: the keys that are known when none is pinned; if there are none, that of the first anchor."""
         self.by_note: dict[str, SignedCheckpoint] = {}
+        own = set(checkpoints)  # their signatures have been checked, which is the slowest part
         unreadable = 0
         for note in anchors:
             try:
-                # The signature is checked where it decides a result: it is the slowest part.
-                self.by_note[note] = SignedCheckpoint.parse(note, is_checked=False)
+                found = SignedCheckpoint.parse(note, is_checked=False)
             except InvalidCheckpointNote:
+                found = None
+            if found is None or not (found in own or found.is_signed_by(found.key)):
                 unreadable += 1
+            else:
+                self.by_note[note] = found
         if unreadable:
-            report.remark(f"{unreadable:,} of the anchors are not signed checkpoints and were ignored.")
+            report.remark(
+                f"{unreadable:,} lines or files of the anchors are no signed checkpoints and were ignored: an anchor"
+                " contains nothing else, unless a line was left incomplete by a crash."
+            )
         every = [*checkpoints, *self.by_note.values()]
         roots = list(pinned) or list(named) or [found.key for found in every[:1]]
         self.keys = vouched_for(checkpoints, self.by_note.values(), roots)
@@ -875,11 +885,8 @@ class Trust:
         """Whether only a pinned key could decide between the signers."""
 
     def knows(self, found: SignedCheckpoint) -> bool:
-        """Whether the key named in a checkpoint is known; its signature is not checked."""
+        """Whether the key that signed a checkpoint is known."""
         return found.position <= self.keys.get(found.key.data, NOWHERE)
-
-    def signed(self, found: SignedCheckpoint) -> bool:
-        return self.knows(found) and found.is_signed_by(found.key)
 
 
 @contextmanager
@@ -938,6 +945,7 @@ class Comparing:
         self._compare_with_anchors()
         for store in stores:
             self._look_for_a_cut_anchor(store)
+        self._state_newer_anchors()
         self._look_at_unplaced()
         self.report.size = self.log.size
         self.report.root = self.roots.get(self.log.size, b"").hex()
@@ -1399,8 +1407,12 @@ class Comparing:
             if not event.is_pending:
                 self.used.add(event.number)
 
+    @property
+    def origin(self) -> str:
+        return self.checkpoints[-1].origin if self.checkpoints else self.log.origin
+
     def _compare_with_anchors(self) -> None:
-        origin = self.checkpoints[-1].origin if self.checkpoints else self.log.origin
+        origin = self.origin
         signed_size = max((found.size for found in self.checkpoints), default=0)
         epochs = self._epochs()
         confirming: list[SignedCheckpoint] = []
@@ -1420,10 +1432,10 @@ class Comparing:
             beyond += self._compare_epoch(epoch)
         if not self.trust.is_ambiguous:
             confirmed = sorted(confirming, key=lambda each: -each.size)
-            if largest := next(filter(self.trust.signed, confirmed), None):
-                self.report.anchored_size = largest.size
-                self.report.signed_by = printable(largest.key)
-        if false := next(filter(self.trust.signed, contradicting), None):
+            if confirmed:
+                self.report.anchored_size = confirmed[0].size
+                self.report.signed_by = printable(confirmed[0].key)
+        if false := next(iter(contradicting), None):
             if false.origin != origin:
                 what = f"belongs to the log {false.origin}, and this one is {origin or 'not signed'}"
             else:
@@ -1432,7 +1444,7 @@ class Comparing:
                 "rewrite",
                 f"An anchor of {false.at:%Y-%m-%d %H:%M} UTC {what}: the log was rewritten and signed again.",
             )
-        if largest := next(filter(self.trust.signed, sorted(beyond, key=lambda each: -each.size)), None):
+        if largest := max(beyond, key=lambda each: each.size, default=None):
             self.report.add(
                 "restored_backup",
                 f"The size regressed from {largest.size} to {self.log.size}: an anchor of"
@@ -1462,11 +1474,11 @@ class Comparing:
             and anchor.epoch < begun.epoch
             and anchor.origin == begun.origin
         ]
-        named = next(filter(self.trust.signed, sorted(known, key=lambda each: -each.epoch)), None)
+        named = max(known, key=lambda each: each.epoch, default=None)
         admitted = named.position if named else (begun.epoch - 1, epoch.size)
         beyond = [anchor for anchor in epoch.lost if anchor.position > admitted]
         lost = [anchor for anchor in epoch.lost if anchor.position <= admitted]
-        if not named and (false := next(filter(self.trust.signed, lost), None)):
+        if not named and (false := next(iter(lost), None)):
             self.report.add(
                 "rewrite",
                 f"Epoch {begun.epoch} replaces a checkpoint of size {epoch.size} that no anchor has, and with it the"
@@ -1481,18 +1493,35 @@ class Comparing:
         return beyond
 
     def _look_for_a_cut_anchor(self, store: AnchorStore) -> None:
-        recorded = store.recorded
-        if recorded is None:
-            recorded = {size for name, size in self.log.stored.items() if name.startswith("file:")}
+        recorded = recorded_for(self.log.stored, store) if store.recorded is None else store.recorded
+        if store.recorded is None and not recorded:
+            self.report.remark(
+                f"The log does not state what was stored in an anchor like {store.name}: a cut cannot be recognised."
+            )
         found = [self.trust.by_note[note] for note in store.notes if note in self.trust.by_note]
+        if store.is_lines and any(later.position <= each.position for each, later in pairwise(found)):
+            self.report.remark(
+                f"{store.name} has checkpoints twice or in another order; only newer ones are appended to an anchor."
+            )
         # A key that only the log names is a finding of its own.
         named = {each.key.data for each in self.checkpoints}
-        lost = recorded - {each.size for each in found if each.key.data in named or self.trust.knows(each)}
+        ours = [each for each in found if each.origin == self.origin]
+        lost = recorded - {each.size for each in ours if each.key.data in named or self.trust.knows(each)}
         if lost:
             self.report.add(
                 "cut_anchor",
                 f"{store.name} has no checkpoint of size {max(lost)}, and {len(lost) - 1:,} others are missing; the log"
                 " recorded that they were stored there. It was cut, or this is an older copy or another file.",
+            )
+
+    def _state_newer_anchors(self) -> None:
+        """States that the log names newer anchors than those that were given, which may be older copies."""
+        given = max((each.size for each in self.trust.anchors), default=0)
+        newest = max(self.log.stored.items(), key=lambda each: each[1], default=("", 0))
+        if given < newest[1] and self.trust.by_note and "cut_anchor" not in self.report.kinds:
+            self.report.remark(
+                f"The log recorded that its checkpoint of size {newest[1]} was stored at {newest[0]}; the given anchors"
+                f" end at size {given}."
             )
 
     def _look_at_unplaced(self) -> None:
@@ -1511,6 +1540,15 @@ class Comparing:
                 self.report.add(
                     "backlog", f"The event has waited more than {event.waited:.0f} s for an index.", event.id
                 )
+
+
+def recorded_for(stored: Mapping[str, int], store: AnchorStore) -> set[int]:
+    """Sizes that the log recorded as stored at anchors of this form; in JSON Lines, other anchors than files if it
+    names no file.
+    """
+    files = {sink for sink in stored if sink.startswith("file:")}
+    wanted = (files or stored.keys()) if store.is_lines else stored.keys() - files
+    return {stored[sink] for sink in wanted}
 
 
 def repeated(values: array[int], nothing: int) -> Iterator[tuple[int, int]]:
@@ -1625,7 +1663,9 @@ class ExportReader(LogReader):
             elif kind == "anchored":
                 found = keyed(record["anchored"], {"sink", "size", "at", "receipt"})
                 instant_of(found["at"]), text_of(found["receipt"])
-                self.log.stored[text_of(found["sink"])] = whole_number(found["size"])
+                if text_of(found["sink"]) in self.log.stored:
+                    raise ValueError("it names an anchor again")
+                self.log.stored[found["sink"]] = whole_number(found["size"])
             else:
                 self.ended = whole_number(keyed(record["end"], {"leaves"})["leaves"])
         except (ValueError, OverflowError) as problem:
@@ -1778,7 +1818,7 @@ class Proving:
         confirmed = set[tuple[str, int, bytes]]()
         for anchor in trust.anchors:
             same = [each for each in found if (anchor.origin, anchor.position) == (each.origin, each.position)]
-            if not same or not trust.signed(anchor):
+            if not same:
                 continue
             confirmed.add((anchor.origin, anchor.size, anchor.root))
             if any(each.root != anchor.root for each in same):
@@ -1838,36 +1878,43 @@ def notes_in(text: str) -> list[str]:
     return read_anchors(line.encode() for line in text.splitlines(keepends=True))[0]
 
 
-def read_anchors(lines: Iterable[bytes]) -> tuple[list[str], bool]:
-    """The notes of a file, and whether it is a store: JSON Lines of a file anchor, or an empty file.
+def read_anchors(lines: Iterable[bytes]) -> tuple[list[str], str]:
+    """The notes of a file, and its kind: `note`, one note; `export`, an earlier export; `lines`, any other file, which
+    counts as a file anchor.
 
-    Lines left incomplete by a crash are skipped.
+    A line that is no note stays in the list, so that it is counted.
     """
     notes: list[str] = []
-    single, kinds = bytearray(), set[str]()
-    for line in lines:
-        if line.lstrip().startswith(b"{"):
-            kind, note = note_of(line)
-            kinds.add(kind)
-            if isinstance(note, str):
-                notes.append(note)
-        elif len(single) <= MOST_NOTE:
+    single, kind = bytearray(), "lines"
+    for number, line in enumerate(lines):
+        if len(single) <= MOST_NOTE:
             single += line
-    if not kinds and single.strip():
-        return [single.decode()], False
-    return notes, kinds <= {"note", ""}
+        record = object_in(line)
+        if number == 0 and record.get("format") == LOG_FORMAT:
+            kind = "export"
+            continue
+        if kind == "export" and "checkpoint" in record:
+            record = record["checkpoint"] if isinstance(record["checkpoint"], dict) else {}
+        elif kind == "export" and not RECORDS.keys().isdisjoint(record):
+            continue
+        elif kind == "export":
+            kind = "lines"
+        note = record.get("note")
+        notes.append(note if isinstance(note, str) else line[:MOST_TEXT].decode(errors="replace"))
+    with suppress(InvalidCheckpointNote, UnicodeDecodeError):
+        if len(single) <= MOST_NOTE:
+            SignedCheckpoint.parse(single.decode(), is_checked=False)
+            return [single.decode()], "note"
+    return notes, kind
 
 
-def note_of(line: bytes) -> tuple[str, object]:
-    """The note of a line and the key under which it is; other lines of an export count as such."""
-    try:
+def object_in(line: bytes) -> dict[str, Any]:
+    """The JSON object of a line; an empty one if it has none."""
+    with suppress(ValueError, RecursionError):
         record = strict_json(line)
-    except (ValueError, RecursionError):
-        return "", None
-    if not isinstance(record, dict) or "note" not in record:
-        found = record.get("checkpoint") if isinstance(record, dict) else None
-        return "checkpoint", found.get("note") if isinstance(found, dict) else found
-    return "note", record["note"]
+        if isinstance(record, dict):
+            return record
+    return {}
 
 
 # Receipts of requests
@@ -2211,10 +2258,8 @@ ORDER BY 1
 """
 NEWEST_CHECKPOINT = "SELECT coalesce(max(size), 0) FROM audit_checkpoint"
 RECORDED = """
-SELECT checkpoint_size FROM audit_anchor
-WHERE outcome = 'anchored' AND sink = (
-    SELECT sink FROM audit_anchor WHERE outcome = 'anchored' AND sink LIKE 'file:%' ORDER BY id DESC LIMIT 1
-)
+SELECT sink, array_agg(checkpoint_size ORDER BY id) FROM audit_anchor
+WHERE outcome = 'anchored' GROUP BY sink ORDER BY max(id)
 """
 STILL_UNPLACED = """
 SELECT number FROM unnest(%s::bigint[]) AS number
@@ -2354,7 +2399,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--receipt", type=Path, help="a receipt, instead of a file; needs --key")
     parser.add_argument("--dsn", help="a PostgreSQL connection string, instead of a file")
     parser.add_argument(
-        "--anchors", action="append", type=Path, default=[], help="a file with checkpoints stored elsewhere"
+        "--anchors",
+        action="append",
+        type=Path,
+        default=[],
+        help="checkpoints stored elsewhere: a file, or a folder of notes",
     )
     parser.add_argument("--key", action="append", default=[], help="a trusted public key")
     parser.add_argument("--json", action="store_true", help="write one JSON object")
@@ -2384,19 +2433,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return EXIT_STATUS[report.verdict]
 
 
-def anchors_of(paths: Sequence[Path], recorded: Set[int] | None = None) -> tuple[list[str], list[AnchorStore]]:
-    """The notes in files, and the files of a file anchor as one store: it may have been continued in another file."""
+def anchors_of(
+    paths: Sequence[Path], recorded: Mapping[str, Set[int]] | None = None
+) -> tuple[list[str], list[AnchorStore]]:
+    """The notes of earlier exports, and two stores: that of a file anchor, which may have been continued in another
+    file, and that of the single notes, from a bucket or a receiver. `recorded`: sizes that the log's database recorded
+    as stored, by form.
+    """
     notes: list[str] = []
-    stored: list[str] | None = None
+    stores: dict[str, tuple[list[str], list[str]]] = {}
+    """By form, the names and the notes."""
     for path in paths:
-        with opened(path) as lines:
-            found, is_store = read_anchors(lines)
-        if is_store:
-            stored = [*(stored or ()), *found]
+        files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+        given, kind = list[str](), "note"
+        for file in files:
+            with opened(file) as lines:
+                found, kind = read_anchors(lines)
+            given += found
+        if path.is_dir():
+            kind = "note"
+        if kind == "export":
+            notes += given
         else:
-            notes += found
-    name = ", ".join(map(str, paths))
-    return notes, [] if stored is None else [AnchorStore(name, stored, recorded)]
+            named, stored = stores.setdefault(kind, ([], []))
+            named.append(str(path))
+            stored += given
+    return notes, [
+        AnchorStore(", ".join(named), stored, recorded and recorded[kind], is_lines=kind == "lines")
+        for kind, (named, stored) in stores.items()
+    ]
 
 
 def verify_dsn(dsn: str, anchors: Sequence[Path], pinned: Sequence[Key]) -> Report:
@@ -2407,11 +2472,19 @@ def verify_dsn(dsn: str, anchors: Sequence[Path], pinned: Sequence[Key]) -> Repo
     try:
         with psycopg.connect(dsn) as connection:
             # Before the anchors, which may get more meanwhile.
-            recorded = {size for (size,) in connection.execute(RECORDED)} if anchors else set()
-        notes, stores = anchors_of(anchors, recorded)
+            rows = connection.execute(RECORDED).fetchall() if anchors else []
+        notes, stores = anchors_of(anchors, recorded_in(rows))
         return verify_database(lambda: psycopg.connect(dsn), anchors=notes, stores=stores, pinned=pinned)
     except psycopg.Error as problem:
         raise CannotRead(f"The database cannot be read: {str(problem).splitlines()[0]}") from problem
+
+
+def recorded_in(rows: Sequence[tuple[str, list[int]]]) -> dict[str, Set[int]]:
+    """Sizes that were stored, by form: of the file that was used last all, of each other kind of anchor the newest."""
+    latest = {sink.partition(":")[0]: sizes for sink, sizes in rows}
+    files = frozenset(latest.pop("file", ()))
+    others = frozenset(sizes[-1] for sizes in latest.values())
+    return {"lines": files or others, "note": others}
 
 
 @contextmanager

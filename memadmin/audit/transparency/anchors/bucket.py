@@ -75,10 +75,9 @@ class BucketAnchor:
 
         client = self._client()
         try:
-            found = [self._read(client, key) for key in self._keys(client, self._key_of(position))]
+            return [self._read(client, key) for key in self._keys(client, self._key_of(position))]
         except (BotoCoreError, ClientError) as problem:
             raise AnchorFailed(f"{self.name} cannot be read: {problem}") from problem
-        return [note for note in found if note]
 
     def _client(self) -> Any:
         try:

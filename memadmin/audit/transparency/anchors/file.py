@@ -8,8 +8,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -60,6 +60,15 @@ class FileAnchor:
         with self._read() as notes:
             for note, _ in notes:
                 yield note
+
+    @contextmanager
+    def lines(self) -> Iterator[Iterable[bytes]]:
+        """All lines, also those that are no notes; none without the file. Raises AnchorFailed."""
+        try:
+            with self.path.open("rb") if self.path.exists() else nullcontext(()) as file:
+                yield file
+        except OSError as problem:
+            raise AnchorFailed(f"{self.path} cannot be read: {problem.strerror}.") from problem
 
     @contextmanager
     def _read(self) -> Iterator[Iterator[tuple[str, Checkpoint]]]:
