@@ -17,7 +17,8 @@ Record = dict[str, Any]
 ORIGIN = "memadmin/example"
 KEY = SigningKey(ORIGIN, bytes(range(32)))
 STRANGER = SigningKey(ORIGIN, bytes(range(2, 34)))
-BEGUN = datetime(2026, 11, 21, 19, 30, tzinfo=UTC)
+BEGUN = datetime(2024, 11, 21, 19, 30, tzinfo=UTC)
+"""Before the reader's clock, wherever it is."""
 ACTOR, ROLE = "7f4df1a6-6d4a-4ef0-9d57-000000000001", "7f4df1a6-6d4a-8ef0-9d57-000000000002"
 PINNED = verifier.Key.parse(str(KEY.public))
 

@@ -686,10 +686,10 @@ class TestAFutureTime:
     def test_of_events_hides_none(self, at: str) -> None:
         record_events(1)
         as_owner(f"UPDATE audit_event SET at = '{at}' WHERE number = {NEWEST}")
-        assert kinds(verify()) == {"backlog"}
+        assert kinds(verify()) == {"backlog", "impossible_time"}
         Sequencer().step()
         # As a text, a year of five digits is before this one.
-        assert kinds(verify()) == ({"unsigned"} if at > "2" else {"clock_step_back"})
+        assert kinds(verify()) == {"impossible_time"}
 
     def test_of_a_checkpoint_hides_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
         record_events(1)
@@ -699,13 +699,61 @@ class TestAFutureTime:
             Sequencer().finish()
         record_events(1)
         Sequencer().step()
-        assert kinds(verify()) == {"unsigned"}
+        assert kinds(verify()) == {"impossible_time"}
 
     def test_of_the_first_waiting_event_hides_no_other(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(verifier, "CLOCK_TOLERANCE", timedelta(hours=1))
         record_events(2)
         as_owner(f"UPDATE audit_event SET at = at + interval '30 minutes' WHERE number = {NEWEST} - 1")
         assert kinds(verify()) == {"unsigned"}
+
+
+def test_a_checkpoint_that_is_older_than_its_events_is_named(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ones of a log that was signed a year too early, in order."""
+    last_year = checkpoints.database_now() - timedelta(days=365)
+    with monkeypatch.context() as patching:
+        patching.setattr(checkpoints, "database_now", lambda: last_year)
+        write_anew("SELECT 'nothing is changed'")
+    for report in (verify(), verify_export(None)):
+        assert (report.verdict, "impossible_time" in kinds(report)) == ("broken", True)
+
+
+def test_an_event_of_the_future_is_named(log: Path) -> None:
+    """It was signed, too: the server's clock was put forward."""
+    as_owner(
+        INSERT_EVENT,
+        f"UPDATE audit_event SET at = at + interval '5 years' WHERE number = {NEWEST}",
+        f"INSERT INTO audit_pending VALUES ({NEWEST})",
+    )
+    Sequencer().finish()
+    for report in (verify(), verify_export(log)):
+        assert (report.verdict, kinds(report)) == ("broken", {"impossible_time"})
+
+
+MADE_UP = """
+INSERT INTO audit_event (id, type, at, actor_kind, actor_ref, role_ref, outcome, counters, shown)
+SELECT memadmin_uuid7(), '{type}', clock_timestamp(), actor_kind, actor_ref, role_ref, '{outcome}',
+    '{{"rows": 1000000}}', ARRAY(SELECT id FROM audit_event WHERE commitment IS NOT NULL)
+FROM audit_event WHERE number = {number}
+"""
+
+
+def test_details_are_not_explained_by_made_up_events(signed_log: SignedLog, log: Path) -> None:
+    for type_, outcome, expected in [
+        ("details.erased", "denied", {"deleted_details"}),
+        ("details.erased", "failed", {"deleted_details"}),
+        ("user.row_deleted", "succeeded", {"deleted_details"}),
+        ("details.erased", "succeeded", set()),
+    ]:
+        as_owner(
+            MADE_UP.format(type=type_, outcome=outcome, number=number_at(17)),
+            f"INSERT INTO audit_pending VALUES ({NEWEST})",
+            "DELETE FROM audit_detail",
+        )
+        Sequencer().finish()
+        for report in (verify(), verify_export(log)):
+            assert kinds(report) == expected, (type_, outcome, report.findings)
+        signed_log.bring_back()
 
 
 def test_a_stored_inner_hash_that_is_wrong_is_named(log: Path) -> None:

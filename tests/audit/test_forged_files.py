@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from memadmin.audit.transparency import verifier
 from memadmin.audit.transparency.notes import SigningKey, sign, verified
 from memadmin.audit.transparency.verifier import CannotRead, Report
 from tests.audit.made_logs import (
+    BEGUN,
     KEY,
     PINNED,
     STRANGER,
@@ -547,6 +548,64 @@ class TestDetails:
         assert kinds(verify(self.with_erasures(3, 6, 9, events=[*events, name]))) == {"deleted_details"}
         assert kinds(verify(self.with_erasures(12, events=[*events, name]))) == {"deleted_details"}
 
+    def test_are_explained_only_by_an_erasure_that_names_them_and_came_after_them(self) -> None:
+        """Events that whoever can add some would add: each for the missing details of events about two accounts."""
+        one, other = id_of(901), id_of(902)
+        about = {"type": "user.row_updated", "object_kind": "auth.user"}
+
+        def events(made_up: Record | None, *, first: bool = False) -> tuple[list[Record], list[int]]:
+            kept = [event(n, has_details=n % 3 == 0) for n in range(2, SIZE + 2)]
+            kept[1] |= about | {"object": one}
+            kept[4] |= about | {"object": other}
+            number = 1 if first else 14
+            added = [event(number) | made_up] if made_up else []
+            return ([*added, *kept], [3, 6]) if first else ([*kept, *added], [2, 5])
+
+        erased = {"type": "details.erased", "object_kind": "audit.auditevent", "shown": [id_of(3), id_of(6)]}
+        gone = {"type": "user.row_deleted", "shown": [one, other], "counters": {"rows": 2}}
+        name = {"type": "name.erased", "object_kind": "audit.auditactor", "object": id_of(900)}
+        genuine = [erased, gone]
+        for made_up in genuine:
+            rows, missing = events(made_up)
+            assert verify(self.with_erasures(*missing, events=rows)).findings == []
+        for made_up, first in [
+            *((each | {"outcome": outcome}, False) for each in genuine for outcome in ("denied", "failed")),
+            *((each, True) for each in genuine),
+            ({"type": "user.row_deleted", "counters": {"rows": 10**9}}, False),
+            (gone | {"shown": [id_of(903)], "counters": {"rows": 10**9}}, False),
+            (gone | {"shown": [], "object_kind": "accounts.other", "object": one}, False),
+            (erased | {"type": "details.viewed"}, False),
+            (name, False),
+            (name | {"outcome": "denied"}, False),
+        ]:
+            rows, missing = events(made_up, first=first)
+            report = verify(self.with_erasures(*missing, events=rows))
+            assert kinds(report) == {"deleted_details"}, (made_up, first)
+            assert len(report.findings) == 2
+
+    def test_of_one_account_are_explained_only_by_a_name_that_was_erased_later(self) -> None:
+        about = {"type": "user.row_updated", "object_kind": "auth.user", "object": id_of(901)}
+        name = {"type": "name.erased", "object_kind": "audit.auditactor", "object": id_of(900)}
+        events = bodies(SIZE)
+        events[5] |= about
+        for number, columns, expected in [
+            (13, name, set()),
+            (13, name | {"outcome": "denied"}, {"deleted_details"}),
+            (13, name | {"object_kind": "auth.user"}, {"deleted_details"}),
+            (4, name, {"deleted_details"}),
+        ]:
+            made = event(number) | columns
+            rows = [*events, made] if number == 13 else [*events[:3], made, *events[4:]]
+            assert kinds(verify(self.with_erasures(6, events=rows))) == expected, (number, columns)
+
+    def test_of_many_accounts_are_not_explained_by_the_name_of_one(self) -> None:
+        events = bodies(SIZE)
+        for place, accounts in ((2, (901, 902)), (5, (903, 904))):
+            events[place] |= {"type": "user.row_updated", "shown": [id_of(each) for each in accounts]}
+        names = [event(n, type="name.erased", object_kind="audit.auditactor", object=id_of(800 + n)) for n in (13, 14)]
+        assert kinds(verify(self.with_erasures(3, 6, events=[*events, *names[:1]]))) == {"deleted_details"}
+        assert verify(self.with_erasures(3, 6, events=[*events, *names])).findings == []
+
     def test_that_are_not_in_the_file_are_not_compared(self) -> None:
         records = self.with_erasures(3, 6, 9, 12, events=bodies(SIZE))
         records[0]["details"] = False
@@ -695,6 +754,66 @@ class TestAnAnchorThatWasCut:
             report = run(RECORDS, older)
             assert report["verdict"] == "ok"
             assert any("size 12" in note and "size 4" in note for note in report["notes"]), report["notes"]
+
+
+class TestTimes:
+    """Signed events and checkpoints whose times contradict each other, or the reader's clock."""
+
+    @staticmethod
+    def with_times(*at: datetime, signed: datetime) -> Report:
+        events = [event(n, at=each.strftime("%Y-%m-%dT%H:%M:%S.%fZ")) for n, each in enumerate(at, 1)]
+        return verify(log_of(events, [at_time(checkpoint(events), signed)]))
+
+    def test_of_a_checkpoint_before_its_events_is_named(self) -> None:
+        day = BEGUN + timedelta(days=1)
+        assert kinds(self.with_times(BEGUN, day, signed=day)) == set()
+        for signed in (BEGUN - timedelta(days=365), day - timedelta(seconds=6)):
+            report = self.with_times(BEGUN, day, signed=signed)
+            assert (report.verdict, kinds(report)) == ("broken", {"impossible_time"})
+
+    def test_in_the_future_is_named(self) -> None:
+        later = datetime.now(UTC) + timedelta(days=2)
+        assert kinds(self.with_times(BEGUN, later, signed=later)) == {"impossible_time"}
+        assert kinds(self.with_times(BEGUN, BEGUN, signed=later)) == {"impossible_time"}
+        records, _ = signed_log(SIZE)
+        future = event(13, at=later.strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
+        assert kinds(verify([*records[:-1], waiting(future), records[-1]])) == {"impossible_time"}
+
+    def test_after_the_export_is_named(self) -> None:
+        records, _ = signed_log(SIZE)
+        records[0]["exported_at"] = "2020-01-01T00:00:00.000000Z"
+        assert kinds(verify(records)) == {"impossible_time"}
+
+    def test_of_an_anchor_in_the_future_is_named(self) -> None:
+        later = at_time(NOTES[-1], datetime.now(UTC) + timedelta(days=2))
+        assert kinds(verify(RECORDS, [*NOTES, later])) == {"impossible_time"}
+
+    def test_that_go_back_in_small_steps_are_named(self) -> None:
+        """Each step alone is within the tolerance."""
+        steps = [BEGUN + timedelta(hours=1) - timedelta(seconds=4 * step) for step in range(SIZE)]
+        assert kinds(self.with_times(*steps, signed=steps[0])) == {"clock_step_back"}
+        events = bodies(SIZE)
+        signed = [
+            at_time(checkpoint(events[: 4 * place]), BEGUN + timedelta(hours=1) - timedelta(seconds=4 * place))
+            for place in (1, 2, 3)
+        ]
+        assert kinds(verify(log_of(events, signed))) == {"clock_step_back"}
+
+    def test_of_a_proof_are_compared(self) -> None:
+        events = bodies(2)
+        for note, expected in [
+            (checkpoint(events), set()),
+            (at_time(checkpoint(events), BEGUN - timedelta(days=365)), {"impossible_time"}),
+            (at_time(checkpoint(events), datetime.now(UTC) + timedelta(days=2)), {"impossible_time"}),
+        ]:
+            assert kinds(verify([proof_of(events, 0, note)])) == expected
+
+    def test_of_two_checkpoints_are_compared(self) -> None:
+        events = bodies(2)
+        notes = [at_time(checkpoint(events[:1]), BEGUN), at_time(checkpoint(events), BEGUN - timedelta(days=1))]
+        path = [verifier.leaf_hash(events[1]).hex()]
+        proof = {"format": verifier.CONSISTENCY_FORMAT, "old": notes[0], "new": notes[1], "path": path}
+        assert kinds(verifier.verify_consistency(proof, pinned=[PINNED])) == {"clock_step_back"}
 
 
 def test_a_removed_event_is_named_although_newer_ones_fill_its_place() -> None:

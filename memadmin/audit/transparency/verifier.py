@@ -67,6 +67,8 @@ signature is valid for both.
 TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 CLOCK_TOLERANCE = timedelta(seconds=5)
 """A connection may be delayed between taking its number and reading the clock."""
+READERS_TOLERANCE = timedelta(days=1)
+"""The reader's clock is another one than that of the log, and may be wrong."""
 BACKLOG_SECONDS = 10
 LONGEST_UNSIGNED = timedelta(minutes=3)
 """Age up to which events of a database may be without a checkpoint; one is signed every minute."""
@@ -99,6 +101,7 @@ KINDS = {
     "duplicate": "an event or leaf exists twice",
     "forged_index": "an event has the index of another one",
     "clock_step_back": "the clock went backwards",
+    "impossible_time": "the time of an event or a checkpoint contradicts another one, or is in the future",
     "rewrite": "the log was rewritten and signed again",
     "restored_backup": "an older state of the log was restored",
     "backlog": "events wait for an index",
@@ -403,6 +406,11 @@ class SignedCheckpoint:
         return found
 
     @property
+    def instant(self) -> int:
+        """Its time, in microseconds since 1970."""
+        return microseconds(self.at.replace(tzinfo=UTC) - BEGINNING)
+
+    @property
     def position(self) -> tuple[int, int]:
         """Epoch and size: the order of the checkpoints of a log."""
         return self.epoch, self.size
@@ -534,10 +542,25 @@ def instant_of(text: object) -> int:
     """Microseconds since 1970."""
     if not INSTANT.fullmatch(text_of(text)):
         raise ValueError("a time is not in UTC with microseconds")
-    return (datetime.fromisoformat(text_of(text)) - BEGINNING) // timedelta(microseconds=1)
+    return microseconds(datetime.fromisoformat(text_of(text)) - BEGINNING)
+
+
+def microseconds(length: timedelta) -> int:
+    return length // timedelta(microseconds=1)
+
+
+def stated(instant: int) -> str:
+    return (BEGINNING + timedelta(microseconds=instant)).strftime(TIME)
+
+
+def readers_limit() -> int:
+    """The latest time that is not in the future, by the reader's clock."""
+    return microseconds(datetime.now(UTC) + READERS_TOLERANCE - BEGINNING)
 
 
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+UNKNOWN_FUTURE = 2**63 - 1
+"""Stands for a time after the year 9999."""
 
 
 def checked_event(value: object) -> dict[str, Any]:
@@ -596,6 +619,10 @@ class Log:
     """The random half of each event's id; 0 where there is no event."""
     times: array[int] = field(default_factory=lambda: array("q"))
     """The time of each event, in microseconds since 1970; 0 where there is no event."""
+    limit: int = field(default_factory=readers_limit)
+    """The latest time that is not in the future, in the same unit."""
+    future: dict[int, str] = field(default_factory=dict)
+    """Ids of the events after it, by index."""
     holes: set[int] = field(default_factory=set)
     strays: list[tuple[int, int, bytes]] = field(default_factory=list)
     """Leaves at far, negative or occupied indexes: index, event number, hash."""
@@ -651,51 +678,87 @@ class Unplaced:
     """Seconds for which it was observed without an index."""
 
 
+@dataclass
+class MissingDetails:
+    """An event without its details."""
+
+    number: int
+    place: int
+    """Position among the events that were read."""
+    accounts: Set[str]
+    """Those that it is about; its details go with any of them."""
+
+
 class Erasures:
     """The events whose details are missing, and the events that explain it.
 
-    Details go with an event `details.erased` that names their event, with an account (`user.row_deleted`), or with the
-    name of a person (`name.erased`). The last names the actor only, and nothing connects it with the account any more:
-    each explains the missing details of one account.
+    Details go with an event `details.erased` that names their event, or with an account (`user.row_deleted`), which it
+    names, or with the name of a person (`name.erased`). The last names the actor only, and nothing connects it with the
+    account any more: each explains the missing details of one account. An explanation has succeeded, and follows what
+    it explains, by its index and by its number.
     """
 
     def __init__(self) -> None:
-        self.missing: list[tuple[str, str | None, Sequence[str]]] = []
-        """Id, account as the object, accounts in rows."""
-        self._named: set[str] = set()
-        self._accounts: set[str] = set()
-        self._names: set[str] = set()
-        self._is_any_account = False
+        self.missing: dict[str, MissingDetails] = {}
+        """Those that nothing explains, by id."""
+        self._by_account: dict[str, list[str]] = {}
+        self._names: list[tuple[int, int]] = []
+        """Place and number of each event of an erased name."""
+        self._places = 0
+        self._explained = 0
 
     def read(self, event: dict[str, Any], *, is_missing: bool) -> None:
-        kind, shown = event["type"], event["shown"]
+        kind, shown, number = event["type"], event["shown"], event["number"]
+        self._places += 1
         if is_missing:
-            account = event["object"] if event["object_kind"] == "auth.user" else None
-            self.missing.append((event["id"], account, shown if kind.startswith("user.row_") else ()))
+            accounts = {event["object"]} if event["object_kind"] == "auth.user" else set()
+            accounts |= set(shown) if kind.startswith("user.row_") else set()
+            self.missing[event["id"]] = MissingDetails(number, self._places, accounts)
+            for account in accounts:
+                self._by_account.setdefault(account, []).append(event["id"])
+        if event["outcome"] != "succeeded":
+            return
         if kind == "details.erased":
-            self._named.update(shown)
-        elif kind == "name.erased":
-            self._names.add(event["object"])
-        elif kind == "user.row_deleted":
-            accounts = [event["object"]] if event["object"] else shown
-            self._accounts.update(accounts)
-            # An event names a thousand rows at most.
-            self._is_any_account |= event["counters"].get("rows", 0) > len(accounts)
+            self._explain(shown, number)
+        elif kind == "name.erased" and event["object_kind"] == "audit.auditactor":
+            self._names.append((self._places, number))
+        elif kind == "user.row_deleted" and event["object_kind"] in ("auth.user", None):
+            for account in [event["object"]] if event["object"] else shown:
+                self._explain(self._by_account.get(account, ()), number)
+
+    def _explain(self, ids: Iterable[str], number: int) -> None:
+        for id_ in ids:
+            found = self.missing.get(id_)
+            if found and found.number < number:
+                del self.missing[id_]
+                self._explained += 1
 
     def conclude(self, report: Report) -> None:
-        left = [each for each in self.missing if not self._is_explained(*each)]
-        accounts = {account for _, account, _ in left if account}
-        if self._names and len(accounts) <= len(self._names):
-            left = [each for each in left if not each[1] and not each[2]]
-        for id_, _, _ in left:
-            report.add("deleted_details", "The details were removed, and no event of an erasure names them.", id_)
-        if erased := len(self.missing) - len(left):
-            report.remark(f"Details of {erased:,} events were erased.")
+        if self._is_explained_by_names():
+            left = {id_: found for id_, found in self.missing.items() if not found.accounts}
+            self._explained += len(self.missing) - len(left)
+            self.missing = left
+        for id_ in self.missing:
+            report.add("deleted_details", "The details were removed, and no later event of an erasure names them.", id_)
+        if self._explained:
+            report.remark(f"Details of {self._explained:,} events were erased.")
 
-    def _is_explained(self, id_: str, account: str | None, rows: Sequence[str]) -> bool:
-        if self._is_any_account and (account or rows):
-            return True
-        return id_ in self._named or account in self._accounts or not self._accounts.isdisjoint(rows)
+    def _is_explained_by_names(self) -> bool:
+        """Whether a later name was erased for each account whose details are missing."""
+        left = sorted((found for found in self.missing.values() if found.accounts), key=lambda each: len(each.accounts))
+        last: dict[str, tuple[int, int]] = {}
+        for found in left:
+            # Details of several accounts went with one of them, probably one that is known already.
+            account = min(found.accounts & last.keys() or found.accounts, key=self._rarity)
+            place, number = last.get(account, (0, 0))
+            last[account] = max(place, found.place), max(number, found.number)
+        pairs = zip(sorted(last.values(), reverse=True), sorted(self._names, reverse=True), strict=False)
+        return len(last) <= len(self._names) and all(
+            name[0] > place and name[1] > number for (place, number), name in pairs
+        )
+
+    def _rarity(self, account: str) -> tuple[int, str]:
+        return -len(self._by_account[account]), account
 
 
 class LogReader:
@@ -708,7 +771,8 @@ class LogReader:
         """Whether the details that exist are given."""
         self.erasures = Erasures()
         self._expected = 0
-        self._highest = (-1, "")
+        self._highest = (-1, 0)
+        self._latest = 0
 
     def leaf(
         self,
@@ -741,6 +805,8 @@ class LogReader:
     ) -> None:
         self.log.unplaced.append(Unplaced(event["number"], event["id"], leaf_hash(event), is_pending, waited))
         self.log.waiting += 1
+        if self._instant(event) > self.log.limit:
+            self.report.add("impossible_time", f"The event has the time {event['at']}, in the future.", event["id"])
         self.details(event, details)
 
     def details(self, event: dict[str, Any], details: dict[str, Any] | None) -> None:
@@ -754,36 +820,38 @@ class LogReader:
     def _event(self, index: int, number: int, digest: bytes, event: dict[str, Any]) -> None:
         log, id_ = self.log, str(event["id"])
         log.ids[index] = int(id_[-17:].replace("-", ""), 16)
-        with suppress(ValueError):  # the database writes years after 9999 with more digits
-            log.times[index] = instant_of(event["at"])
+        at = log.times[index] = self._instant(event)
         found = leaf_hash(event)
         if found != digest or event["number"] != number:
             log.differing[index] = (found, id_)
-        at = str(event["at"])
-        highest, highest_at = self._highest
-        if number > highest:
-            if at < highest_at and self._apart(at, highest_at):
-                self.report.add(
-                    "clock_step_back",
-                    f"The event at {index} has the time {at}, but the event numbered before it has the later"
-                    f" time {highest_at}.",
-                    id_,
-                )
-            self._highest = (number, at)
-        elif at > highest_at and self._apart(highest_at, at):
-            self.report.add(
-                "clock_step_back",
-                f"The event at {index} has the time {at}, but an event numbered after it has {highest_at}.",
-                id_,
-            )
+        if at > log.limit:
+            log.future[index] = id_
+        else:
+            self._compare_times(index, number, at, id_)
 
     @staticmethod
-    def _apart(earlier: str, later: str) -> bool:
+    def _instant(event: dict[str, Any]) -> int:
         try:
-            between = datetime.strptime(later, TIME) - datetime.strptime(earlier, TIME)  # noqa: DTZ007  # both are UTC
-        except ValueError:
-            return True
-        return between > CLOCK_TOLERANCE
+            return instant_of(event["at"])
+        except ValueError:  # the database writes years after 9999 with more digits
+            return UNKNOWN_FUTURE
+
+    def _compare_times(self, index: int, number: int, at: int, id_: str) -> None:
+        """Reports an event that is older than events numbered before it. Small steps add up."""
+        highest, highest_at = self._highest
+        tolerance = microseconds(CLOCK_TOLERANCE)
+        if number <= highest:
+            if at - highest_at > tolerance:
+                self._add_step_back(index, at, f"but an event numbered after it has {stated(highest_at)}", id_)
+            return
+        if is_step := self._latest - at > tolerance:
+            what = f"but an event numbered before it has the later time {stated(self._latest)}"
+            self._add_step_back(index, at, what, id_)
+        self._latest = at if is_step else max(self._latest, at)
+        self._highest = (number, at)
+
+    def _add_step_back(self, index: int, at: int, what: str, id_: str) -> None:
+        self.report.add("clock_step_back", f"The event at {index} has the time {stated(at)}, {what}.", id_)
 
     def _is_possible(self, index: int, number: int, digest: bytes) -> bool:
         """Whether a leaf can have its stated index, with empty indexes before it."""
@@ -916,6 +984,8 @@ class Comparing:
         """The largest checkpoint of a known key that matches the leaves."""
         self.turned = displaced(log.turns)
         """Indexes whose leaf was read out of order."""
+        self.is_mended = False
+        """Whether a manipulation of leaves was undone, so that they may not be those of the events."""
         self.used: set[int] = set()
         """Numbers of events without a leaf that an explanation covers."""
         self.trials = MOST_TRIALS
@@ -938,6 +1008,7 @@ class Comparing:
         self.trust = Trust(self.checkpoints, notes, self.report, pinned=self.pinned, named=named)
         self._look_at_keys()
         is_whole = self._walk({checkpoint.size for checkpoint in self.trust.anchors})
+        self._look_at_times()
         self._name_changed_bodies()
         self._name_strays()
         if is_whole:
@@ -998,17 +1069,20 @@ class Comparing:
             self.checkpoints.append(found)
         self.checkpoints.sort(key=lambda found: (found.size, found.epoch))
         before: SignedCheckpoint | None = None
+        latest = self.checkpoints[0] if self.checkpoints else None
         for found in self.checkpoints:
             epoch = before.epoch if before else 1
             if before and found.origin != before.origin:
                 self.report.add(
                     "forged_checkpoint", f"The checkpoint of size {found.size} belongs to another log, {found.origin}."
                 )
-            if before and before.at - found.at > CLOCK_TOLERANCE:
+            if latest and latest.at - found.at > CLOCK_TOLERANCE:
                 self.report.add(
                     "clock_step_back",
-                    f"The checkpoint of size {found.size} was signed before the one of {before.size}.",
+                    f"The checkpoint of size {found.size} was signed before the one of {latest.size}.",
                 )
+                latest = found
+            latest = max(latest or found, found, key=lambda each: each.at)
             if (found.epoch > epoch) != (found.replaced is not None) or found.epoch < epoch:
                 self.report.add(
                     "forged_checkpoint",
@@ -1101,6 +1175,7 @@ class Comparing:
                 self._was_deleted_and_is_short,
             )
         if any(explanation(good, checkpoint) for explanation in explanations):
+            self.is_mended = True
             return True
         if not self.report.findings or self.report.findings[-1].kind != "deletion":
             self.report.add(
@@ -1262,8 +1337,7 @@ class Comparing:
         return False
 
     def _is_younger(self, index: int, checkpoint: SignedCheckpoint) -> bool:
-        signed_at = (checkpoint.at.replace(tzinfo=UTC) - BEGINNING) // timedelta(microseconds=1)
-        return bool(self.log.times) and self.log.times[index] > signed_at
+        return bool(self.log.times) and self.log.times[index] > checkpoint.instant
 
     def _candidates(self) -> list[Unplaced]:
         return [event for event in self.log.unplaced if event.number not in self.used][:20]
@@ -1381,6 +1455,26 @@ class Comparing:
             self.report.add("damaged_node", f"The hash {index} of level {node_level} is not stored.")
 
     # Checks after the tree
+
+    def _look_at_times(self) -> None:
+        """Compares the times of checkpoints with those of their events, and both with the clock."""
+        log = self.log
+        for index, id_ in log.future.items():
+            if index not in log.differing:
+                self.report.add("impossible_time", f"The event at {index} has a time in the future.", id_)
+        add_future([*self.checkpoints, *(set(self.trust.anchors) - set(self.checkpoints))], log.limit, self.report)
+        latest = start = 0
+        for found in self.checkpoints if not self.is_mended and not log.differing and not log.future else ():
+            if found.size > self.whole_size:
+                break
+            latest = max(latest, max(log.times[start : found.size], default=0))
+            start = found.size
+            if latest - found.instant > microseconds(CLOCK_TOLERANCE):
+                self.report.add(
+                    "impossible_time",
+                    f"The checkpoint of size {found.size} states that it was signed at {found.at:%Y-%m-%d %H:%M} UTC,"
+                    f" before its newest event, of {stated(latest)}.",
+                )
 
     def _name_changed_bodies(self) -> None:
         """Reports events that differ from their leaves, which match the signed root."""
@@ -1542,6 +1636,17 @@ class Comparing:
                 )
 
 
+def add_future(found: Iterable[SignedCheckpoint], limit: int, report: Report) -> None:
+    """Reports checkpoints with a time in the future."""
+    for each in found:
+        if each.instant > limit:
+            report.add(
+                "impossible_time",
+                f"A checkpoint of size {each.size} states that it was signed at {each.at:%Y-%m-%d %H:%M} UTC, in the"
+                " future.",
+            )
+
+
 def recorded_for(stored: Mapping[str, int], store: AnchorStore) -> set[int]:
     """Sizes that the log recorded as stored at anchors of this form; in JSON Lines, other anchors than files if it
     names no file.
@@ -1619,7 +1724,7 @@ class ExportReader(LogReader):
     def __init__(self, head: dict[str, Any], report: Report) -> None:
         try:
             keyed(head, {"format", "origin", "exported_at", "size", "details"})
-            instant_of(head["exported_at"])
+            self.exported_at = instant_of(head["exported_at"])
             self.size = whole_number(head["size"])
             if type(head["details"]) is not bool:
                 raise ValueError("it does not state whether it has details")
@@ -1674,6 +1779,13 @@ class ExportReader(LogReader):
     def conclude(self) -> None:
         if self.ended is None:
             self.report.add("incomplete_file", "The file has no end record: it was not written or copied completely.")
+        latest = max((at for at in self.log.times if at <= self.log.limit), default=0)
+        if latest - self.exported_at > microseconds(READERS_TOLERANCE) or self.exported_at > self.log.limit:
+            self.report.add(
+                "impossible_time",
+                f"The file states that it was exported at {stated(self.exported_at)}, before its newest event, or in"
+                " the future.",
+            )
         if self.has_details:
             self.erasures.conclude(self.report)
         else:
@@ -1777,6 +1889,12 @@ class Proving:
         if root_by_inclusion(index, checkpoint.size, leaf_hash(event), path) != checkpoint.root:
             report.add("bad_proof", f"The event does not lead to the root signed for size {checkpoint.size}.", id_)
             return
+        if instant_of(event["at"]) - checkpoint.instant > microseconds(CLOCK_TOLERANCE):
+            report.add(
+                "impossible_time",
+                f"The event is younger than its checkpoint of size {checkpoint.size}, of {stated(checkpoint.instant)}.",
+                id_,
+            )
         self._proved += 1
 
     def _checkpoint(self, note: str) -> SignedCheckpoint:
@@ -1801,6 +1919,7 @@ class Proving:
 
     def _compare(self, found: Sequence[SignedCheckpoint], report: Report) -> None:
         largest = found[-1]
+        add_future(found, readers_limit(), report)
         report.size, report.root, report.signed_by = largest.size, largest.root.hex(), printable(largest.key)
         own = [*found, *self.handovers]
         trust = Trust(own, self.anchors, report, pinned=self.pinned, named=[self._named(found)])
@@ -1866,6 +1985,9 @@ def verify_consistency(proof: dict[str, Any], *, pinned: Sequence[Key] = ()) -> 
         report.add("forged_checkpoint", "The checkpoints belong to different logs.")
     if not consistency_holds(old.size, old.root, new.size, new.root, path):
         report.add("rewrite", f"The log of size {new.size} does not begin with the one of size {old.size}.")
+    if old.at - new.at > CLOCK_TOLERANCE:
+        report.add("clock_step_back", f"The checkpoint of size {new.size} was signed before the one of {old.size}.")
+    add_future((old, new), readers_limit(), report)
     trust = Trust([old, new], (), report, pinned=pinned, named=[old.key])
     for found in (old, new):
         if not trust.knows(found):
@@ -2290,6 +2412,7 @@ def verify_database(
             cursor.execute("SELECT has_table_privilege('audit_detail', 'SELECT'), clock_timestamp()")
             may_read_details, now = cursor.fetchone()
             reading = LogReader(report, has_details=may_read_details)
+            reading.log.limit = microseconds(now + CLOCK_TOLERANCE - BEGINNING)
             details = DETAILS if may_read_details else "NULL"
             query = EVENTS.format(event=EVENT, details=details)
             cursor.execute("SELECT size, encode(root, 'hex'), note FROM audit_checkpoint ORDER BY size")
@@ -2313,8 +2436,7 @@ def verify_database(
             bodies = bodies_of(events, query, [number for number, *_ in unplaced[:MOST_FINDINGS]], report)
             # Of the others only those that explain missing details.
             others = [number for number, *_ in unplaced[MOST_FINDINGS:]]
-            for event, _ in bodies_of(events, query + ERASURES, others, report).values():
-                reading.erasures.read(event, is_missing=False)
+            erasures = [event for event, _ in bodies_of(events, query + ERASURES, others, report).values()]
         connection.rollback()
         newest = max((size for size, _, _ in reading.log.notes), default=0)
         is_recent = is_newest_recent(reading.log, [is_new for *_, is_new in unplaced], now)
@@ -2325,6 +2447,9 @@ def verify_database(
         # Events that got an index meanwhile were only delayed; events that are not queued get none.
         with reported(report):
             reading.unplaced(event, is_pending=is_pending, waited=waited.get(number, 0.0), details=beside)
+    for event in erasures:
+        with reported(report):
+            reading.erasures.read(event, is_missing=False)
     reading.log.waiting = len(unplaced)
     if may_read_details:
         with reported(report):
@@ -2347,7 +2472,7 @@ def is_newest_recent(log: Log, waiting: Sequence[bool], now: datetime) -> bool:
     with suppress(InvalidCheckpointNote):
         if limit < SignedCheckpoint.parse(note).at.replace(tzinfo=UTC) <= future:
             return True
-    oldest, newest = ((instant - BEGINNING) // timedelta(microseconds=1) for instant in (limit, future))
+    oldest, newest = (microseconds(instant - BEGINNING) for instant in (limit, future))
     return all(oldest < at <= newest for at in log.times[size:]) and all(waiting)
 
 
