@@ -23,7 +23,8 @@ from psycopg.conninfo import make_conninfo
 from pytest_django import DjangoDbBlocker, Settings
 
 from memadmin import audit
-from memadmin.audit.models import AuditAnchor, AuditCheckpoint, AuditEvent, AuditLeaf, AuditVerdict
+from memadmin.audit.log.actors import Actor
+from memadmin.audit.models import AuditActor, AuditAnchor, AuditCheckpoint, AuditEvent, AuditLeaf, AuditVerdict
 from memadmin.audit.transparency import anchors, checkpoints, keys, log_export, verification, verifier
 from memadmin.audit.transparency.notes import Checkpoint, sign
 from memadmin.audit.transparency.sequencer import Sequencer
@@ -42,6 +43,7 @@ from tests.audit.events import (
     write_events,
 )
 from tests.flushing import empty
+from tests.people import person
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("log")]
@@ -754,6 +756,42 @@ def test_details_are_not_explained_by_made_up_events(signed_log: SignedLog, log:
         for report in (verify(), verify_export(log)):
             assert kinds(report) == expected, (type_, outcome, report.findings)
         signed_log.bring_back()
+
+
+def exchange_names(kind: str) -> None:
+    """Of the first two actors of a kind; done again, it is undone."""
+    one, other = AuditActor.objects.filter(kind=kind).order_by("ref")[:2]
+    for actor, label in ((one, "taken"), (other, one.label), (one, other.label)):
+        AuditActor.objects.filter(ref=actor.ref).update(label=label)
+
+
+def test_names_that_were_exchanged_are_named_or_stated_as_not_bound() -> None:
+    """Ids of jobs are derived from their names; those of people are random."""
+    people = [person("support"), person("auditor")]
+    for number, user in enumerate(people):
+        record_events(1, by=user)
+        record_events(1, by=Actor("job", f"job {number}"))
+    Sequencer().finish()
+    anchors.publish()
+    report = verify()
+    assert (report.verdict, report.findings) == ("ok", [])
+    assert any(f"names of {AuditActor.objects.filter(kind='person').count()} people" in note for note in report.notes)
+    exchange_names("person")
+    assert (verify().verdict, verify().notes) == ("ok", report.notes)
+    exchange_names("job")
+    assert [found.kind for found in verify().findings] == ["renamed_actor"] * 2
+    exchange_names("job")
+    job, of_people = AuditActor.objects.filter(label="job 0"), AuditActor.objects.filter(user_id=people[0].pk)
+    for actor, change in (
+        (job, {"label": "somebody else"}),
+        (job, {"kind": "command"}),
+        (job, {"kind": "person", "user_id": 10_000_000}),
+        (of_people, {"kind": "job", "user_id": None}),
+    ):
+        kept = actor.get()
+        AuditActor.objects.filter(ref=kept.ref).update(**change)
+        assert kinds(verify()) == {"renamed_actor"}, change
+        kept.save()
 
 
 def test_a_stored_inner_hash_that_is_wrong_is_named(log: Path) -> None:

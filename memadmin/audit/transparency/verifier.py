@@ -112,6 +112,7 @@ KINDS = {
     "incomplete_file": "the file ends early, or its counts do not match its lines",
     "unreadable": "a part is not in the format of a log",
     "deleted_details": "the details of an event were removed without an event of their erasure",
+    "renamed_actor": "an agent, a job, a command or a role has another name than the one its id is derived from",
     "cut_anchor": "an anchor lost checkpoints that were stored there",
     "forged_receipt": "the receipt differs from the signed one",
     "other_event": "the event in the receipt belongs to another receipt",
@@ -2190,7 +2191,12 @@ def receipt_id(payload: dict[str, Any]) -> str:
     122 bits of the hash are enough: the log fixes the id, so a forger needs another payload with the same id. Whoever
     could choose both payloads has the key that signs, and could write a false receipt at once.
     """
-    digest = bytearray(sha256(RECEIPT_FORMAT.encode() + b":" + canonical(payload)).digest()[:16])
+    return derived_id(RECEIPT_FORMAT.encode() + b":" + canonical(payload))
+
+
+def derived_id(content: bytes) -> str:
+    """A UUID of version 8 from the SHA-256 of a content."""
+    digest = bytearray(sha256(content).digest()[:16])
     digest[6] = digest[6] & 0x0F | 0x80
     digest[8] = digest[8] & 0x3F | 0x80
     text = digest.hex()
@@ -2380,6 +2386,7 @@ FROM audit_event AS event LEFT JOIN audit_pending AS pending USING (number)
 WHERE NOT EXISTS (SELECT FROM audit_leaf AS leaf WHERE leaf.event_number = event.number)
 ORDER BY 1
 """
+ACTORS = "SELECT ref::text, kind, label FROM audit_actor ORDER BY ref"
 NEWEST_CHECKPOINT = "SELECT coalesce(max(size), 0) FROM audit_checkpoint"
 RECORDED = """
 SELECT sink, array_agg(checkpoint_size ORDER BY id) FROM audit_anchor
@@ -2418,6 +2425,8 @@ def verify_database(
             query = EVENTS.format(event=EVENT, details=details)
             cursor.execute("SELECT size, encode(root, 'hex'), note FROM audit_checkpoint ORDER BY size")
             reading.log.notes += cursor.fetchall()
+            cursor.execute(ACTORS)
+            compare_names(cursor.fetchall(), report)
             cursor.execute("SELECT level, index, encode(hash, 'hex') FROM audit_node")
             reading.log.nodes += cursor.fetchall()
             reading.log.has_nodes = True
@@ -2459,6 +2468,21 @@ def verify_database(
         report.remark("This role may not read the details of events; they were not compared.")
     Comparing(reading.log, report, pinned=pinned).compare(anchors, stores, is_recent=is_recent or is_signed)
     return report
+
+
+def compare_names(actors: Iterable[tuple[str, str, str]], report: Report) -> None:
+    """Compares the names of actors with their ids in events. Ids of people are random: nothing binds their names."""
+    people = 0
+    for ref, kind, label in actors:
+        if kind == "person" and ref[14] != "8":
+            people += 1
+        elif ref != derived_id(f"actor.{kind}:{label}".encode()):
+            report.add("renamed_actor", f"The actor {ref} is called {label!r}, and its id is not that of this name.")
+    if people:
+        report.remark(
+            f"The log does not bind the names of {people:,} people to their ids: the owner of the database can exchange"
+            " them unnoticed."
+        )
 
 
 def is_newest_recent(log: Log, waiting: Sequence[bool], now: datetime) -> bool:
