@@ -561,9 +561,9 @@ class TestDetails:
             added = [event(number) | made_up] if made_up else []
             return ([*added, *kept], [3, 6]) if first else ([*kept, *added], [2, 5])
 
-        erased = {"type": "details.erased", "object_kind": "audit.auditevent", "shown": [id_of(3), id_of(6)]}
-        gone = {"type": "user.row_deleted", "shown": [one, other], "counters": {"rows": 2}}
-        name = {"type": "name.erased", "object_kind": "audit.auditactor", "object": id_of(900)}
+        erased: Record = {"type": "details.erased", "object_kind": "audit.auditevent", "shown": [id_of(3), id_of(6)]}
+        gone: Record = {"type": "user.row_deleted", "shown": [one, other], "counters": {"rows": 2}}
+        name: Record = {"type": "name.erased", "object_kind": "audit.auditactor", "object": id_of(900)}
         genuine = [erased, gone]
         for made_up in genuine:
             rows, missing = events(made_up)

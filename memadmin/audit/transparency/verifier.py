@@ -2609,7 +2609,7 @@ def anchors_of(
             named.append(str(path))
             stored += given
     return notes, [
-        AnchorStore(", ".join(named), stored, recorded and recorded[kind], is_lines=kind == "lines")
+        AnchorStore(", ".join(named), stored, recorded[kind] if recorded else None, is_lines=kind == "lines")
         for kind, (named, stored) in stores.items()
     ]
 
