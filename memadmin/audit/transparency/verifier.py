@@ -449,7 +449,8 @@ def vouched_for(
         grows = bool(fresh)
     former = {found.key.data for found in own} - known.keys()
     for found in sorted(own, key=lambda each: each.position, reverse=True):
-        if len(found.signatures) > 1 and found.position <= known.get(found.key.data, NOWHERE):
+        is_known = len(found.signatures) > 1 and found.position <= known.get(found.key.data, NOWHERE)
+        if is_known and found.is_signed_by(found.key):
             for data in cosigners(found, former):
                 known.setdefault(data, found.position)
     return known
@@ -916,17 +917,21 @@ class Trust:
         *,
         pinned: Sequence[Key],
         named: Sequence[Key],
+        positions: Set[tuple[int, int]] | None = None,
     ) -> None:
-        """`named`: the keys that are known when none is pinned; if there are none, that of the first anchor."""
+        """`positions`: those of the anchors that decide a result, if not all; signatures of others are not checked.
+        `named`: the keys that are known when none is pinned; if there are none, that of the first anchor."""
         self.by_note: dict[str, SignedCheckpoint] = {}
-        own = set(checkpoints)  # their signatures have been checked, which is the slowest part
+        # Checking signatures is the slowest part; those of a log's checkpoints have been checked.
+        own = set(checkpoints) if positions is None else set()
         unreadable = 0
         for note in anchors:
             try:
                 found = SignedCheckpoint.parse(note, is_checked=False)
             except InvalidCheckpointNote:
                 found = None
-            if found is None or not (found in own or found.is_signed_by(found.key)):
+            is_deciding = found is not None and (positions is None or found.position in positions)
+            if found is None or (is_deciding and found not in own and not found.is_signed_by(found.key)):
                 unreadable += 1
             else:
                 self.by_note[note] = found
@@ -1925,7 +1930,8 @@ class Proving:
         add_future(found, readers_limit(), report)
         report.size, report.root, report.signed_by = largest.size, largest.root.hex(), printable(largest.key)
         own = [*found, *self.handovers]
-        trust = Trust(own, self.anchors, report, pinned=self.pinned, named=[self._named(found)])
+        positions = {each.position for each in found}
+        trust = Trust(own, self.anchors, report, pinned=self.pinned, named=[self._named(found)], positions=positions)
         origins = {largest.origin}
         for each in found:
             if not trust.knows(each):
