@@ -3,9 +3,10 @@
 Similarity in meaning and the share of the query's words are added with a weight, which finds more than fusing the
 places of two rankings (Bruch, Gai, Ingber: An Analysis of Fusion Functions for Hybrid Retrieval, TOIS 2023;
 docs/recall.md has ours). A word counts fully if the memory contains it, else as much as its closest word is similar.
-Rare words count more: a number that names one order decides, a word that every memory has does not. Between equals, and
-between two that contradict each other, what a person verified comes before what a rule approved, what was said before
-what was inferred, and the newer before the older.
+Rare words count more: a number that names one order decides, a word that every memory has does not. Between equals,
+what a person verified comes before what a rule approved, what was said before what was inferred, and the newer before
+the older. Memories with the same key do not leave each other out: two allergies are both true. Where one ends another,
+a person approved that change, and the other is no candidate.
 """
 
 from __future__ import annotations
@@ -106,11 +107,10 @@ def choose(
 
     `top_k` of them at most, and none with a score below `threshold`.
     """
-    ranked = rank(list(candidates))
-    kept, left_out = _without_contradicted(ranked)
     chosen: list[ChosenMemory] = []
+    left_out: list[OmittedMemory] = []
     left = budget
-    for each in kept:
+    for each in rank(list(candidates)):
         tokens = count_tokens(as_line(each.memory.statement)) + 1
         if each.score < threshold:
             left_out.append(OmittedMemory(each.memory, f"Its score {each.score:.2f} is below {threshold:g}."))
@@ -194,31 +194,6 @@ def _words_in(memory: Candidate) -> str:
     if memory.found_words:
         return f"contains {len(memory.found_words)} of {len(memory.asked_words)} words of the query"
     return "contains similar words only" if memory.asked_words and memory.word_likeness else ""
-
-
-def _without_contradicted(ranked: Sequence[Ranked]) -> tuple[list[Ranked], list[OmittedMemory]]:
-    """The memories that count most among those about the same topic (subject, kind and key), and the omitted others."""
-    best: dict[tuple[object, str, str], Candidate] = {}
-    for memory in (each.memory for each in ranked if each.memory.key):
-        best[_topic(memory)] = min(best.get(_topic(memory), memory), memory, key=precedence)
-    kept, left_out = [], []
-    for each in ranked:
-        winner = best.get(_topic(each.memory), each.memory)
-        if winner.id == each.memory.id:
-            kept.append(each)
-        else:
-            left_out.append(OmittedMemory(each.memory, f"Contradicted by a memory that {_more(winner, each.memory)}."))
-    return kept, left_out
-
-
-def _topic(memory: Candidate) -> tuple[object, str, str]:
-    return (memory.subject_id, memory.kind, memory.key)
-
-
-def _more(winner: Candidate, loser: Candidate) -> str:
-    if winner.is_verified != loser.is_verified:
-        return "a person verified"
-    return "is explicit" if winner.is_explicit != loser.is_explicit else "is newer"
 
 
 def as_block(statements: Sequence[str], subject_key: str = "") -> str:

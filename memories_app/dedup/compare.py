@@ -1,4 +1,4 @@
-"""Comparison of approved memories with each other: duplicates, near duplicates and contradictions.
+"""Comparison of approved memories with each other: duplicates, near duplicates, and memories on the same topic.
 
 They result from merged subjects, from approvals of both, and from imports. Nothing is merged or dropped automatically:
 the end of the weaker one is proposed, and people decide. Agents recall both until then.
@@ -119,7 +119,7 @@ def _propose_end_of_weaker(pair: Pair) -> bool:
 
 
 def _precedence(memory: Memory) -> tuple[bool, bool, float, str]:
-    """Sort key: the weaker of two contradicting memories is greater, as for agents (memadmin.client.recalling)."""
+    """Sort key: the weaker of two memories is greater, as for agents between equals (memadmin.client.recalling)."""
     decided_at = memory.decided_at or memory.proposed_at
     is_explicit = memory.provenance == Memory.Provenance.EXPLICIT
     return (not memory.is_verified, not is_explicit, -decided_at.timestamp(), str(memory.pk))

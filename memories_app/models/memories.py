@@ -102,7 +102,7 @@ class Memory(models.Model):
         Subject, null=True, blank=True, on_delete=models.PROTECT, db_index=False, related_name="memories"
     )
     kind = models.CharField(max_length=16, choices=Kind)
-    # The topic, such as `refund_method`: two memories of one subject, kind and key contradict each other.
+    # The topic, such as `refund_method`: two memories of one subject, kind and key may contradict each other.
     key = models.CharField(max_length=80, db_default="", blank=True)
     statement = models.TextField(help_text="The exact text that agents read.")
     data = AnyJsonField(default=dict, db_default=Value({}, models.JSONField()), blank=True)

@@ -36,7 +36,7 @@ FLAGS = {
 HINTS = {
     "duplicate": Flag("duplicate", "copy"),
     "near_duplicate": Flag("near duplicate", "equal"),
-    "contradiction": Flag("contradicts", "arrows-diff"),
+    "contradiction": Flag("same topic", "arrows-diff"),
 }
 """Marks of proposals from the comparison with other memories; see memories_app.dedup.similarity."""
 

@@ -44,7 +44,7 @@ Show = Callable[[str], str]
 class SimilarMemory:
     memory: Memory
     text: str
-    contradicts: bool
+    has_same_topic: bool
     likeness: float | None
 
 
@@ -68,6 +68,8 @@ class ReviewContext:
     base: Memory | None
     is_base_changed: bool
     difference: list[TextDifference]
+    hidden: list[str]
+    is_over: bool
     evidence: list[ShownQuote]
     neighbours: list[SimilarMemory]
     checks: list[Check]
@@ -85,6 +87,8 @@ def review_context(memory: Memory, *, reader: User) -> ReviewContext:
         base=base,
         is_base_changed=base is not None and base.version != memory.base_version,
         difference=difference(memory, base, show) if base else [],
+        hidden=hidden_by_approval(memory, base, show) if base else [],
+        is_over=is_over(memory),
         evidence=with_surroundings(quotes_for(reader, evidence), reader),
         neighbours=neighbours_of(memory, show),
         checks=checks_of(memory),
@@ -108,8 +112,29 @@ def difference(memory: Memory, base: Memory, show: Show) -> list[TextDifference]
     ]
 
 
+def hidden_by_approval(memory: Memory, base: Memory, show: Show) -> list[str]:
+    """Sentences about what agents recall now and would no longer recall after an approval of this change."""
+    if base.status != Memory.Status.APPROVED or is_over(base):
+        return []
+    if is_over(memory):
+        return ["Approval ends this memory. Agents no longer recall it."]
+    sentences = []
+    if base.statement != memory.statement:
+        sentences.append(f"Agents no longer recall: “{show(base.statement)}”")
+    if memory.valid_from and memory.valid_from > now():
+        sentences.append(f"Until {memory.valid_from:%-d %B %Y} agents recall neither the old nor the new version.")
+    if memory.agents and not (base.agents and set(base.agents) <= set(memory.agents)):
+        sentences.append(f"Some agents no longer recall it: all but {', '.join(memory.agents)}.")
+    return sentences
+
+
+def is_over(memory: Memory) -> bool:
+    """Whether the end of its validity has passed."""
+    return memory.valid_until is not None and memory.valid_until <= now()
+
+
 def neighbours_of(memory: Memory, show: Show) -> list[SimilarMemory]:
-    """Contradicting memories first, then similar ones: by vectors if both have one, else by words."""
+    """Memories with the same topic first, then similar ones: by vectors if both have one, else by words."""
     others = Memory.objects.filter(status__in=Memory.CURRENT).exclude(
         pk__in=[key for key in (memory.pk, memory.replaces_id) if key]
     )
@@ -150,10 +175,6 @@ def checks_of(memory: Memory) -> list[Check]:
     for sentence, flags in CHECKS:
         found = [risks[flag] for flag in risks if flag in flags]
         checks += [Check(risk.sentence, True) for risk in found] or [Check(sentence, False)]
-    if memory.replaces_id and memory.valid_until and memory.valid_until <= now():
-        checks.append(
-            Check("Approving this ends the memory that it changes: agents no longer recall that memory", True)
-        )
     if memory.subject_id is None:
         checks.append(Check("Shared: agents would read it for every subject", True))
     if memory.source in (Memory.Source.TOOL, Memory.Source.WEB):

@@ -71,7 +71,7 @@ def queue(user: User) -> HomeParts:
 
 SHOWN = {
     "second": ("{proposals} with a second approver needed", "Review", "users", "Shared or risky: two people approve."),
-    "contradicts": ("{proposals} in contradiction to an approved memory", "Compare", "arrows-diff", ""),
+    "contradicts": ("{proposals} on the same topic as another memory", "Compare", "arrows-diff", ""),
     "again": (
         "{proposals} to be re-validated",
         "Re-validate",

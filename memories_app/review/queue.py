@@ -45,7 +45,7 @@ SHOW = {
     "late": "late",
     "ending": "expires soon",
     "known": "possible duplicates",
-    "contradicts": "contradictions",
+    "contradicts": "same topic as another",
     "sampled": "samples of rules",
     "snoozed": "snoozed",
 }

@@ -60,29 +60,12 @@ def test_between_equals_verified_explicit_and_newer_count_in_this_order() -> Non
     assert order(rule, inferred, older, newer) == [4, 3, 2, 1]
 
 
-@for_each(
-    ("winner", "reason"),
-    [
-        ({"is_verified": True}, "a person verified"),
-        ({"provenance": "explicit"}, "is explicit"),
-        ({"decided_at": DAY + timedelta(days=1)}, "is newer"),
-    ],
-)
-def test_of_two_that_contradict_each_other_one_is_told(winner: dict[str, Any], reason: str) -> None:
-    plain: dict[str, Any] = {"key": "refund", "is_verified": reason == "is newer", "provenance": "inferred"}
-    loser = candidate(1, meaning=0.9, words=1, **plain)
-    choice = choose([loser, candidate(2, meaning=0.1, **plain | winner)])
-    assert [chosen.memory.id.int for chosen in choice.chosen] == [2]
-    assert [(out.memory.id.int, out.reason) for out in choice.left_out] == [
-        (1, f"Contradicted by a memory that {reason}.")
-    ]
-
-
-def test_other_subjects_and_kinds_do_not_contradict() -> None:
-    one = candidate(1, key="refund")
-    assert (
-        len(order(one, replace(one, id=UUID(int=2), subject_id=None), replace(one, id=UUID(int=3), kind="note"))) == 3
-    )
+def test_a_common_key_leaves_none_out() -> None:
+    """Two allergies have one key; neither ends the other. Also where one counts less in every way."""
+    less: dict[str, Any] = {"is_verified": False, "provenance": "inferred", "decided_at": DAY - timedelta(days=1)}
+    choice = choose([candidate(1, key="allergy"), candidate(2, key="allergy"), candidate(3, key="allergy", **less)])
+    assert [chosen.memory.id.int for chosen in choice.chosen] == [1, 2, 3]
+    assert choice.left_out == []
 
 
 def test_none_is_cut_and_a_shorter_one_may_fit_after_a_longer() -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.utils.timezone import now
 
+from memadmin.client.recalling import DEFAULT_BUDGET
 from memories_app.dedup import compare
 from memories_app.dedup.compare import compare_approved, weaker_ones
 from memories_app.dedup.consolidation import consolidate
 from memories_app.learning.screening import embed_memories, screen_memories
 from memories_app.models import LearningStop, Memory, Review
+from memories_app.recall.preview import preview_recall
 from memories_app.review.decisions import approve_memory, reject_memory
 from memories_app.review.rules import apply_rules
+from memories_app.review.undoing import undo_decision
 from sessions_app.models import Subject
 from tests.builders import make_subject
 from tests.memories.builders import approved, reviewer_number, user_quote
@@ -71,6 +75,31 @@ def test_only_people_end_it() -> None:
     consolidate()
     weak.refresh_from_db()
     assert weak.status == "expired"
+
+
+def test_both_memories_of_a_topic_are_recalled_until_a_person_ends_one() -> None:
+    ada, reviewer = make_subject(), reviewer_number(5)
+    penicillin, peanuts = (kept(f"Is allergic to {what}.", ada, key="allergy") for what in ("penicillin", "peanuts"))
+
+    def recalled() -> set[UUID]:
+        choice = preview_recall("Which allergies?", subject=ada, budget=DEFAULT_BUDGET, as_of=now()).choice
+        assert choice.left_out == []
+        return {each.memory.id for each in choice.chosen}
+
+    assert recalled() == {penicillin.pk, peanuts.pk}
+    consolidate()
+    assert recalled() == {penicillin.pk, peanuts.pk}
+    end = Memory.objects.awaiting_review().get()
+    screen_memories()
+    # About health: two people end it.
+    for person in (reviewer_number(6), reviewer):
+        assert recalled() == {penicillin.pk, peanuts.pk}
+        approve_memory(end, by=person, content_hash=end.content_hash, base_version=1)
+    assert recalled() == {penicillin.pk, peanuts.pk} - {end.replaces_id}
+    undo_decision(end, by=reviewer)
+    assert recalled() == {penicillin.pk, peanuts.pk}
+    reject_memory(end, by=reviewer, content_hash=end.content_hash, reason="wrong")
+    assert recalled() == {penicillin.pk, peanuts.pk}
 
 
 def test_what_was_rejected_does_not_come_back() -> None:

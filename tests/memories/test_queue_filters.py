@@ -74,7 +74,7 @@ def test_marks_are_filters_and_badges(desk: Client) -> None:
     for as_what in ("", "table"):
         page = desk.get(QUEUE, {"as": as_what}).text
         assert page.count("</svg>duplicate</span>") == 2
-        assert page.count("contradicts</span>") == 2
+        assert page.count("same topic</span>") == 2
     assert "</svg>duplicate</span>" in desk.get(reverse("reviews:review", args=[first.pk])).text.split("<h1")[0]
 
 

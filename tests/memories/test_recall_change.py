@@ -78,12 +78,12 @@ def test_it_says_what_approving_then_does(ada: User, subject: Subject) -> None:
     assert len(told.choice.chosen) == len(change.places) + change.more
 
 
-def test_what_it_contradicts_goes_out_and_what_it_changes_is_replaced(ada: User, subject: Subject) -> None:
-    approved("Accepts vouchers.", subject=subject, key="refund", kind="preference")
+def test_what_has_the_same_topic_stays_and_what_it_changes_is_replaced(ada: User, subject: Subject) -> None:
+    approved("Is allergic to penicillin.", subject=subject, key="allergy")
     known = approved("Drinks tea.", subject=subject)
-    contradicts = seen(waiting("Never offer vouchers.", subject=subject, key="refund"), ada)
-    [out] = [place for place in contradicts.places if place.statement == "Accepts vouchers."]
-    assert (out.now, out.after, out.why) == (out.now, None, "Contradicted by a memory that is newer.")
+    topic = seen(waiting("Is allergic to peanuts.", subject=subject, key="allergy"), ada)
+    assert all(place.after for place in topic.places)
+    assert len(topic.places) == 3
     changes = seen(waiting("Drinks green tea.", replaces=known), ada, "Tea?")
     [out] = [place for place in changes.places if place.statement == "Drinks tea."]
     assert (out.after, out.why) == (None, "Replaced by this proposal.")

@@ -18,11 +18,13 @@ from django.utils.timezone import now
 from memadmin.audit.models import AuditEvent
 from memadmin.home.day_counts import count_days
 from memories_app import audit_events
+from memories_app.dedup.consolidation import mark_against_others
 from memories_app.learning.proposing import ProposedQuote
 from memories_app.models import Memory, Review
 from memories_app.pages.word_diff import changes
 from memories_app.review import claiming, decisions
 from memories_app.review.bulk_decisions import AT_ONCE
+from memories_app.services import retiring
 from tests.builders import make_session, make_subject
 from tests.memories.queue import a_reviewer, approved, propose, waiting
 from tests.people import signed_in
@@ -217,6 +219,36 @@ class TestProposal:
         desk.post(page_of(late, "accept-base"), read(late, base_version=2))
         assert desk.get(page_of(late)).context["may_approve"] is True
 
+    def test_it_says_first_what_approval_hides(self, desk: Client) -> None:
+        later = now() + timedelta(days=400)
+        cases: tuple[tuple[dict[str, Any], str], ...] = (
+            ({"key": "drink"}, ""),
+            ({"statement": "Drinks juice."}, "no longer recall: “Drinks tea.”"),
+            ({"valid_until": now()}, "Approval ends this memory."),
+            ({"key": "drink", "valid_from": later}, f"Until {later:%-d %B %Y} agents recall neither"),
+            ({"agents": ["sales"]}, "no longer recall it: all but sales"),
+            ({"agents": ["sales", "billing"], "statement": "Drinks tea"}, "all but billing, sales"),
+        )
+        for change, told in cases:
+            memory = approved("Drinks tea.")
+            page = desk.get(page_of(waiting(**{"statement": "Drinks tea.", "replaces": memory, **change})))
+            assert ("Approval hides" in page.text) == bool(told), change
+            assert ("agents would no longer read" in page.text) == ("valid_until" in change)
+            assert told in page.text
+            retiring.ask_revalidation(memory)
+            page = desk.get(page_of(waiting(**{"statement": "Drinks water.", "replaces": memory, **change})))
+            assert "Approval hides" not in page.text, "agents do not recall it now"
+
+    def test_a_memory_of_the_same_topic_is_not_called_a_contradiction(self, desk: Client) -> None:
+        subject = make_subject()
+        approved("Is allergic to penicillin.", subject=subject, key="allergy")
+        memory = waiting("Is allergic to peanuts.", subject=subject, key="allergy")
+        mark_against_others(memory)
+        page = desk.get(page_of(memory)).text
+        assert "same topic" in page
+        assert "contradict" not in page.lower().replace('value="contradicts"', "")
+        assert "Approval hides" not in page
+
     def test_what_speaks_of_the_same_and_what_is_alike_stands_beside_it(self, desk: Client) -> None:
         subject = make_subject()
         approved("Wants a voucher.", subject=subject, key="refund")
@@ -224,7 +256,7 @@ class TestProposal:
         approved("Drinks green tea.", subject=make_subject())
         memory = waiting("Wants green tea.", subject=subject, key="refund")
         page = desk.get(page_of(memory))
-        found = {(each.text, each.contradicts) for each in page.context["shown"].neighbours}
+        found = {(each.text, each.has_same_topic) for each in page.context["shown"].neighbours}
         assert found == {("Wants a voucher.", True), ("Drinks green tea in the morning.", False)}
 
     def test_a_memory_that_is_unknown_is_not_found(self, desk: Client) -> None:
