@@ -44,16 +44,23 @@ def mask_text(text: str) -> tuple[str, int]:
 
 
 def _with_masks(text: str, places: Iterable[tuple[int, int]]) -> tuple[str, int]:
-    found = sorted(places)
-    if not found:
-        return text, 0
-    pieces, place, count = [], 0, 0
+    found = _apart(places)
+    pieces, place = [], 0
     for start, end in found:
-        if start >= place:
-            pieces += [text[place:start], MASKED]
-            count += 1
-        place = max(place, end)
-    return "".join(pieces) + text[place:], count
+        pieces += [text[place:start], MASKED]
+        place = end
+    return "".join(pieces) + text[place:] if found else text, len(found)
+
+
+def _apart(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The positions in order, overlapping ones merged."""
+    apart: list[tuple[int, int]] = []
+    for start, end in sorted(places):
+        if apart and start < apart[-1][1]:
+            apart[-1] = (apart[-1][0], max(end, apart[-1][1]))
+        else:
+            apart.append((start, end))
+    return apart
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:
@@ -86,7 +93,7 @@ def _masked_member(value: Any, name: str) -> tuple[Any, int]:
         case str() if OPAQUE.match(value):
             return _with_masks(value, _cards_in(value))
         case list() | dict():
-            return _masked_within(value, _masked_member)
+            return _masked_within(value, name, _masked_member)
     return _masked_value(value, name)
 
 
@@ -99,14 +106,16 @@ def _masked_value(value: Any, name: str) -> tuple[Any, int]:
             return _masked_json(value)
         case str():
             return mask_text(value)
+        case int() if not isinstance(value, bool) and keys.is_secret_member(name, str(value)):
+            return MASKED, 1
         case list() | dict():
-            return _masked_within(value, _masked_value)
+            return _masked_within(value, name, _masked_value)
     return value, 0
 
 
-def _masked_within(value: Any, masked: Callable[[Any, str], tuple[Any, int]]) -> tuple[Any, int]:
+def _masked_within(value: Any, name: str, masked: Callable[[Any, str], tuple[Any, int]]) -> tuple[Any, int]:
     if isinstance(value, list):
-        members = [masked(member, "") for member in value]
+        members = [masked(member, name) for member in value]
         return [member for member, _ in members], sum(count for _, count in members)
     pairs = {key: masked(member, str(key)) for key, member in value.items()}
     return {key: member for key, (member, _) in pairs.items()}, sum(count for _, count in pairs.values())
@@ -120,9 +129,15 @@ def _without_split(item: Any) -> tuple[Any, int]:
     count = 0
     texts = [part["text"] for part in item[name]]
     borders = list(accumulate(map(len, texts), initial=0))
-    for start, end in sorted(_places("".join(texts)), reverse=True):
+    # A name may end one part, and its value be the next. What a part alone contains is masked there, as JSON if it is.
+    alone = {
+        (begin + start, begin + end)
+        for text, begin in zip(texts, borders, strict=False)
+        for start, end in _apart(_places(text))
+    }
+    for start, end in reversed(_apart(_places("".join(texts)))):
         within = [index for index in range(len(texts)) if borders[index] < end and start < borders[index + 1]]
-        if len(within) < 2:
+        if len(within) < 2 and (start, end) in alone:
             continue
         count += 1
         for index in within:

@@ -33,6 +33,7 @@ from detect_secrets.plugins.stripe import StripeDetector
 from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
 from detect_secrets.plugins.twilio import TwilioKeyDetector
 
+from memadmin.values import said_secrets
 from memadmin.values.rewriting import RewrittenText
 
 SHORTEST = 11
@@ -155,6 +156,8 @@ WORD_AFTER = re.compile(r"[A-Za-z0-9_+/=.-]*")
 
 def find(text: str, *, is_prose: bool = True) -> Iterator[tuple[int, int]]:
     """Positions of keys, possibly only a part of each: `whole_words` extends them."""
+    if is_prose:
+        yield from said_secrets.find(text)
     if len(text) < SHORTEST:
         return
     long_words = " ".join([word for word in text.split() if len(word) >= LONG])
@@ -202,8 +205,9 @@ def is_secret_member(name: str, value: str) -> bool:
 @lru_cache(4_000)
 def _shortest_secret(name: str) -> int | None:
     """Minimum length of a secret with this name; None for names that do not indicate a secret."""
+    is_said = said_secrets.is_name(name)
     name = name.lower().replace("-", "_")
-    if name in OTHER_NAMES:
+    if name in OTHER_NAMES or is_said:
         return SHORTEST_PIN
     if NAME.search(name):
         return SHORTEST_SECRET

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from memadmin.client import secret_text
-from memadmin.values import keys, numbers, rewriting
+from memadmin.values import keys, numbers, rewriting, said_secrets
 from memadmin.web import markdown, safe_text
 from memadmin.web.masking import emails, finding, mask_text, masks
 from memories_app.learning import risk_detection, risk_numbers
@@ -37,6 +37,8 @@ UNITS = (
     *("BEGIN RSA PRIVATE KEY ", "-----END ", "//a/:_authToken= ", "://a:", "hooks.slack.com/services/T", "AccountKey="),
     *("secret", "secret ", "secret=", "secret='", "secret`a", "secret`;", "secret == ", "`a`==", "key   ", "aws pw '"),
     *("password:", "pwd[", "key" + " " * 500, "Authorization: ", "Bearer ", "bearer a", "Cookie: a=b; ", "cookie:"),
+    *("password is ", "password for a ", "a is my password ", "pin ", "PIN 12 34 ", "my pin is a-", "code d'"),
+    *("パスワード", "パスワードは", "aがパスワード", "パスワードを ", "clave: 12, ", "password\u0301 is "),
     *("4", "4 ", "4242 ", "4242\t", "4242/", "4242%20", "4.", "1 (2) ", "+1", "+1234567 ", "00 1"),
     *("DE89", "GB00A1", "AA00 A", "@", "a@", "a@b.", "a@b.c", "%40", "a" * 60 + "@", "\uff20", ".", "a.", "-", "_"),
     *("\\", "\\\\u", "\\\\n ", '\\"', '"', '"a', '"a":', "[", "{", "<"),
@@ -49,7 +51,7 @@ UNITS = (
 BAIT = f" key: pass eyJ sk- :// @ == = %40 {'a1B2' * 10} "
 
 MODULES = (
-    *(keys, numbers, rewriting, emails, finding, masks, masking, secret_text, safe_text, markdown),
+    *(keys, numbers, rewriting, said_secrets, emails, finding, masks, masking, secret_text, safe_text, markdown),
     *(risk_detection, risk_numbers, search_syntax, snippets, decode),
 )
 
