@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -31,13 +31,14 @@ from memadmin.web.paging import (
 from sessions_app.items import Position
 from sessions_app.models import SessionRecord, SessionStore, TextSearch
 from sessions_app.models.querysets import SessionRecordQuerySet
+from sessions_app.search.indexes import stores_without_index
 from sessions_app.search.slices import SLICE_SECONDS, SliceReader
 from sessions_app.search.snippets import Snippet, snippet
 from sessions_app.search_syntax import ParsedSearch
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow, StoreUnavailable
 from sessions_app.stores.circuit_breaker import ask_all
-from sessions_app.stores.search_protocol import READ_CHARACTERS, SearchOrder, SliceResult
+from sessions_app.stores.search_protocol import READ_CHARACTERS, SearchOrder, SliceResult, WordIndex
 
 RARE = 10
 """A word is rare up to this many times the square root of all items: an index returns n items in time to n, and
@@ -78,6 +79,8 @@ class MatchingSessions:
     seconds: float = 0
     notes: Sequence[str] = ()
     """Sentences about stores and items that could not be searched."""
+    without_index: Sequence[SessionStore] = ()
+    """After a stop, the stores whose index would let such a search cover all sessions."""
 
     @property
     def effort(self) -> str:
@@ -176,16 +179,18 @@ def matching_sessions(
     slices = reading.slices
     if slices.note:
         reading.notes.append(slices.note)
+    is_stopped = reading.is_stopped or (last is not None and len(reading.hits) < size)
     return MatchingSessions(
         found=_with_snippets(slices, reading.hits),
         # Where no session was read, it continues from the same place.
         older=_sign_cursor(search, sessions, last, within) if last else cursor if reading.is_stopped else "",
-        is_stopped=reading.is_stopped or (last is not None and len(reading.hits) < size),
+        is_stopped=is_stopped,
         is_from_index=known is not None,
         items_read=slices.items_read,
         sessions_read=reading.sessions_read,
         seconds=time.monotonic() - started,
         notes=reading.notes,
+        without_index=stores_without_index(_indexable(slices, store)) if is_stopped else (),
     )
 
 
@@ -221,6 +226,15 @@ def is_rare(store: SessionStore, parsed: ParsedSearch, *, seconds: float) -> boo
     return frequency is not None and frequency.item_count <= RARE * math.sqrt(frequency.of)
 
 
+def _indexable(slices: SliceReader, store: SessionStore | None) -> Mapping[SessionStore, WordIndex]:
+    """The searched stores with their indexes, ready or not; empty where reading items is the only way."""
+    if slices.is_masked or slices.granted:
+        return {}  # An index has masked values, and no decrypted items.
+    stores = [store] if store else list(SessionStore.objects.by_name()[: INDEXED_STORES + 1])
+    indexes = {each: index for each in stores if (index := backend_for(each).word_index)}
+    return indexes if len(indexes) == len(stores) <= INDEXED_STORES else {}
+
+
 def _known_to_indexes(
     reading: SearchProgress, sessions: SessionRecordQuerySet, resume: Resume | None, store: SessionStore | None
 ) -> list[tuple[SessionRecord, str]] | None:
@@ -228,11 +242,8 @@ def _known_to_indexes(
     in a store, or if one does not respond in time.
     """
     slices = reading.slices
-    if slices.is_masked or slices.granted:
-        return None  # An index has masked values, and no decrypted items.
-    stores = [store] if store else list(SessionStore.objects.by_name()[: INDEXED_STORES + 1])
-    indexes = {each: index for each in stores if (index := backend_for(each).word_index)}
-    if not stores or len(stores) > INDEXED_STORES or len(indexes) < len(stores):
+    indexes = _indexable(slices, store)
+    if not indexes:
         return None
     known = list[tuple[SessionRecord, str]]()
     try:
@@ -248,7 +259,7 @@ def _known_to_indexes(
             )
     except StoreUnavailable:
         return None  # Reading covers the newest at least, also if the statistics were wrong and it took too long.
-    if len(stores) > 1:
+    if len(indexes) > 1:
         known.sort(key=lambda hit: (hit[0].last_activity_at, hit[0].pk), reverse=True)
     return known
 

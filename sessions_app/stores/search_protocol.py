@@ -90,6 +90,15 @@ class SearchIndex:
     size_bytes: int = 0
     percent_built: int | None = None
     """Progress through the table, while building; None if unknown."""
+    is_possible: bool = True
+    """False where none can be built, as on a partitioned table."""
+    item_count: int = 0
+    """Estimated number of items of the store."""
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether one could be built and is not."""
+        return self.is_possible and self.state in (IndexState.ABSENT, IndexState.INVALID)
 
     @property
     def is_ready(self) -> bool:

@@ -12,6 +12,7 @@ from django.http import HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 
+from memadmin.accounts.content_access import rules
 from memadmin.web.addresses import at_item
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
@@ -30,6 +31,7 @@ from sessions_app.views.window import Cursor, Window, form_asked_for
 @operator_page("sessions_app.read_content", methods="POST")
 def find(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     """Searches in this session, and opens it at the first match."""
+    rules.purpose_of(request)
     record = access.session_for(request.user, record_id)
     try:
         search = remember_search(request.user, request.POST.get("q", ""))
@@ -41,6 +43,7 @@ def find(request: OperatorRequest, record_id: UUID) -> HttpResponse:
 @operator_page("sessions_app.read_content")
 def find_next(request: OperatorRequest, record_id: UUID, search_id: UUID) -> HttpResponse:
     """Opens the session at the next match after a signed place, or at the previous one before it."""
+    rules.purpose_of(request)
     record = access.session_for(request.user, record_id)
     cursor = Cursor.read(record, request.GET.get("from", ""))
     try:

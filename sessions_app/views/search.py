@@ -16,6 +16,7 @@ from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
+from memadmin.accounts.content_access import rules
 from memadmin.replica import from_replica
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
@@ -38,9 +39,13 @@ MATCHES = ListPage("sessions/search_messages.html", salt="search", fragment="mat
 
 @operator_page("sessions_app.read_content", methods="GET, POST")
 def search(request: OperatorRequest) -> HttpResponse:
-    """Saves the input and redirects to its results; with the field `filters`, to the session list under these."""
+    """Saves the input and redirects to its results; with the field `filters`, to the session list under these.
+
+    Asks first for the purpose, if one is missing: the page of that question keeps the input.
+    """
     if request.method != "POST":
         return render(request, "sessions/search.html")
+    rules.purpose_of(request)
     typed = request.POST.get("q", "")
     try:
         remembered = remember_search(request.user, typed)
@@ -62,6 +67,7 @@ def search(request: OperatorRequest) -> HttpResponse:
 @from_replica
 def search_results(request: OperatorRequest, search_id: UUID) -> HttpResponse:
     """Matching ids. The page itself requests matching messages, which may take a few seconds."""
+    rules.purpose_of(request)
     try:
         searched = search_for(search_id)
     except SearchGone as problem:
@@ -73,6 +79,7 @@ def search_results(request: OperatorRequest, search_id: UUID) -> HttpResponse:
 @from_replica
 def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
     """One page of the sessions with matching messages, newest first."""
+    rules.purpose_of(request)
     context: dict[str, Any] = {}
     status = 200
     try:

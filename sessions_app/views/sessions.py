@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
 
+from memadmin.accounts.content_access import rules
 from memadmin.home.saved_views import has_saved_views
 from memadmin.replica import from_replica
 from memadmin.web.filters import sentences
@@ -67,6 +68,7 @@ def session_list(request: OperatorRequest) -> HttpResponse:
 
 def search_page(request: OperatorRequest, filters: SessionFilter, searched: TextSearch) -> HttpResponse:
     """The list, of the sessions under its filters with matching messages."""
+    rules.purpose_of(request)
     context: dict[str, object] = {"filters": filters, "kinds": SubjectKind.choices, "has_stores": True}
     status, found = 200, list[SessionRecord]()
     granted = access.granted_to(request.user)

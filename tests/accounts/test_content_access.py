@@ -24,7 +24,8 @@ from memadmin.audit.log.ids import kind_of
 from memadmin.audit.log.types import openings
 from memadmin.audit.models import AuditEvent
 from sessions_app.masked_reader import reader_for
-from sessions_app.models import SessionRecord
+from sessions_app.models import SessionRecord, TextSearch
+from sessions_app.search.remembered import remember_search
 from tests.accounts.test_confirming import kept
 from tests.agents import add_items, attach_main_store
 from tests.people import person, signed_in
@@ -57,6 +58,10 @@ def records(count: int) -> list[SessionRecord]:
     for number in range(count):
         add_items(f"s{number}", "hello")
     return list(SessionRecord.objects.order_by("session_id"))
+
+
+def reader_of(browser: Client) -> User:
+    return User.objects.get(pk=browser.session["_auth_user_id"])
 
 
 def told(event_type: str) -> list[AuditEvent]:
@@ -115,20 +120,42 @@ class TestPurpose:
             assert answer["Location"].startswith(PURPOSE), name
         assert not AuditEvent.objects.filter(type__in=openings()).exists()
 
+    def test_a_search_asks_first_and_then_searches(self, record: SessionRecord, operator: Client) -> None:
+        """The words are kept in the page of the question, and are in no address."""
+        for address, more in (
+            (reverse("sessions:search"), {}),
+            (reverse("sessions:search"), {"filters": "store=main"}),
+            (reverse("sessions:find", args=[record.pk]), {}),
+        ):
+            browser = signed_in(reader_of(operator))
+            question = browser.post(address, {"q": 'zebra "finch', **more})
+            assert (question.status_code, TextSearch.objects.count()) == (422, 0)
+            assert kept(question.text)["q"] == ['zebra "finch']
+            found = browser.post(address, kept(question.text) | STATED)
+            assert "zebra" not in found["Location"]
+            assert TextSearch.objects.get().text == 'zebra "finch'
+            TextSearch.objects.all().delete()
+
     def test_what_a_search_found_asks(self, record: SessionRecord, operator: Client) -> None:
-        found = operator.post(reverse("sessions:search"), {"q": "zebra"})
-        page = operator.get(found["Location"])
-        assert "zebra finch" not in page.text
-        part = operator.get(f"{found['Location']}messages/", headers={"HX-Request": "true"})
-        assert "zebra finch" not in part.text
-        assert part["HX-Redirect"].startswith(PURPOSE)
+        """Also where nothing is found, before it searches."""
+        for word in ("zebra", "nothing"):
+            search = remember_search(reader_of(operator), word)
+            results = reverse("sessions:search-results", args=[search.pk])
+            for address in (results, f"{reverse('sessions:list')}?search={search.pk}", f"{results}messages/"):
+                asked: Any = operator.get(address)
+                assert asked["Location"].startswith(PURPOSE)
+            part = operator.get(f"{results}messages/", headers={"HX-Request": "true"})
+            assert part["HX-Redirect"].startswith(PURPOSE)
+            onward = operator.get(reverse("sessions:find-next", args=[record.pk, search.pk]))
+            assert onward["Location"].startswith(PURPOSE)
+        assert not told("search.shown")
 
     def test_what_a_search_found_is_recorded_with_its_purpose(self, record: SessionRecord, operator: Client) -> None:
-        remembered = operator.post(reverse("sessions:search"), {"q": "zebra", "filters": ""})
-        asked: Any = operator.get(remembered["Location"])
+        address = f"{reverse('sessions:list')}?search={remember_search(reader_of(operator), 'zebra').pk}"
+        asked: Any = operator.get(address)
         assert asked["Location"].startswith(PURPOSE)
         operator.post(PURPOSE, STATED)
-        assert "finch" in operator.get(remembered["Location"]).text
+        assert "finch" in operator.get(address).text
         (event,) = told("search.shown")
         assert (event.reason_code, event.shown, event.counters) == ("customer_case", [record.pk], {"sessions": 1})
 

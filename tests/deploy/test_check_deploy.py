@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -26,6 +27,8 @@ from memadmin.deploy.checks.finding import APPLY, CheckFinding
 from memadmin.deploy.roles import INSERT_ONLY, Roles
 from memadmin.deploy.steps import fetch
 from memadmin.retention.holds.guard import HOLD_TRIGGERS
+from sessions_app.models import SessionStore
+from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
 from tests.agents import attach_main_store, run_sql, second_connection, value_of
 from tests.audit.events import record_events
 from tests.builders import make_store
@@ -438,6 +441,20 @@ def test_a_fence_that_is_off_is_found(agent_tables: None) -> None:
     [found] = operation.stores()
     assert (found.level, found.check) == ("error", "store-main")
     assert "is disabled" in found.hint
+
+
+def test_a_large_store_without_a_search_index_is_named(
+    kept_main_store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert list(operation.search_index()) == []
+    run_sql("UPDATE pg_class SET reltuples = 1900000 WHERE oid = 'agent_messages'::regclass")
+    [found] = operation.search_index()
+    assert (found.level, found.check) == ("warning", "search-index")
+    assert "about 1,900,000 items" in found.hint
+    assert "search_index main --create" in found.hint
+    state = SqlWordIndex.state
+    monkeypatch.setattr(SqlWordIndex, "state", lambda index: replace(state(index), is_possible=False))
+    assert list(operation.search_index()) == [], "none can be built on a partitioned table"
 
 
 def test_stores_whose_agents_roles_nobody_said_are_told() -> None:

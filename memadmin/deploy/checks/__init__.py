@@ -41,6 +41,7 @@ OF_DATABASE: tuple[Check, ...] = (
     operation.pooler,
     operation.retention,
     operation.stores,
+    operation.search_index,
     operation.vectors,
     operation.backups,
     operation.statements_in_logs,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from django.conf import settings
 from django.core import checks
@@ -24,6 +25,11 @@ from memadmin.web.poolers import is_pooled
 from memories_app.vector_column import has_vectors, missing_vectors
 from sessions_app import registry
 from sessions_app.encryption.subject_keys import folder_problems
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import StoreUnavailable
+
+MANY_ITEMS = 100_000
+"""Number of items from which a store should have a search index."""
 
 LONGEST_SILENCE = "1 minute"
 """Age of a worker's last heartbeat; workers send one every five seconds."""
@@ -136,6 +142,21 @@ def stores() -> Iterator[CheckFinding]:
             yield CheckFinding(level, f"store-{store}", problem.sentence)
         for hint in health.hints:
             yield CheckFinding("warning", f"store-{store}", hint)
+
+
+def search_index() -> Iterator[CheckFinding]:
+    """Stores of so many items that a search without an index ends before it has read them."""
+    for store in registry.known_stores():
+        with suppress(StoreUnavailable):  # `stores` reports it.
+            index = backend_for(store).word_index
+            state = index.state() if index else None
+            if state and state.is_missing and state.item_count >= MANY_ITEMS:
+                hint = (
+                    f"{store} has about {state.item_count:,} items and no search index: a search for a rare word stops"
+                    f" after {settings.SEARCH_SCAN_SECONDS} seconds with a part of the results. Run `memadmin"
+                    f" search_index {store} --create` as the owner of its tables."
+                )
+                yield CheckFinding("warning", "search-index", hint)
 
 
 def vectors() -> Iterator[CheckFinding]:

@@ -30,8 +30,9 @@ PENDING_LIST_KB = 2_048
 items. At PostgreSQL's own 4 MB it is nearly twice that; at 512 KB all writes together cost a third more."""
 
 STATE = """
-SELECT messages.oid IS NOT NULL, index.*
+SELECT messages.oid IS NOT NULL, relkind <> 'p', greatest(reltuples, 0), index.*
 FROM (SELECT to_regclass(%s)) AS messages(oid)
+LEFT JOIN pg_class AS of_items ON of_items.oid = messages.oid
 LEFT JOIN LATERAL (
     SELECT n.nspname, c.relname, i.indisvalid AND i.indisready, pg_relation_size(c.oid), p.pid IS NOT NULL,
            100 * p.blocks_done / nullif(p.blocks_total, 0)
@@ -126,14 +127,14 @@ class SqlWordIndex:
     def state(self) -> SearchIndex:
         """One query on the catalog."""
         with in_plain_words(self.store):
-            [(has_table, *found)] = fetch(STATE, [table_name(self.store)])
+            [(has_table, is_possible, count, *found)] = fetch(STATE, [table_name(self.store)])
         if not has_table:
             raise no_table(self.store)
         schema, name, is_valid, size_bytes, is_building, percent = found
         if name is None:
-            return SearchIndex(IndexState.ABSENT)
+            return SearchIndex(IndexState.ABSENT, is_possible=is_possible, item_count=int(count))
         state = IndexState.READY if is_valid else IndexState.BUILDING if is_building else IndexState.INVALID
-        return SearchIndex(state, schema, name, size_bytes, percent)
+        return SearchIndex(state, schema, name, size_bytes, percent, is_possible, int(count))
 
     def create(self) -> float:
         """Must not run in a transaction."""

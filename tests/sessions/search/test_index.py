@@ -166,6 +166,7 @@ def test_a_partitioned_table_is_refused_and_searched_without(agent_tables: None)
     with pytest.raises(CommandError, match="The table agent_messages is partitioned"):
         search_index("main", "--create")
     assert as_json("main")["state"] == "absent"
+    assert "--create" not in search_index("main")
 
 
 def test_only_the_owner_of_the_table_can_have_it(store: SessionStore) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -218,9 +218,38 @@ def test_without_an_index_the_page_says_how_much_was_searched(
 
     assert "No messages match in the sessions searched so far" in page.text
     assert "older sessions were not searched" in page.text
+    assert "Continue the search, or filter the sessions" in page.text
     further = re.search(r'href="([^"]*)"[^>]*>\s*Continue search', page.text)
     assert further
     assert operator.get(unescape(further[1])).status_code == 200
+
+
+def test_a_stopped_search_says_how_to_get_all_results(
+    store: SessionStore, operator: Client, admin_client: Client, settings: Any
+) -> None:
+    """In words for the reader, and only where an index would help."""
+    add_items("s", "hay")
+    for number in range(60):
+        make_session(f"empty {number}")
+    settings.SEARCH_SCAN_SECONDS = 0
+    settings.READ_LIMIT = 0
+    command, request = "search_index main --create", "ask your administrators for a search index of main"
+
+    def advice(client: Client) -> set[str]:
+        text = " ".join(said(client, "hay -needle").text.split())
+        return {each for each in (command, request) if each in text}
+
+    assert advice(operator) == {request}
+    assert advice(admin_client) == {command}
+    operators = User.objects.get(pk=operator.session["_auth_user_id"])
+    operators.user_permissions.clear()
+    operators.groups.set([Group.objects.create(name="masked")])
+    for name in ("read_content",):
+        operators.groups.get().permissions.add(Permission.objects.get(codename=name))
+    assert "Continue the search" in said(operator, "hay").text
+    assert request not in said(operator, "hay").text, "an index does not help who reads masked text"
+    SqlWordIndex(store).create()
+    assert advice(admin_client) == set()
 
 
 def test_a_page_reports_items_that_were_searched_in_part(store: SessionStore, operator: Client) -> None:
