@@ -76,6 +76,7 @@ urlpatterns = [
     path("connect/<slug:kind>/", connect.connect, name="connect-kind"),
     path("stores/<slug:name>/", stores.store, name="store"),
     path("stores/<slug:name>/check/", stores.check, name="store-check"),
+    path("stores/<slug:name>/remove/", stores.remove, name="store-remove"),
     path("stores/<slug:name>/discover/", stores.discover, name="store-discover"),
     path("stores/<slug:name>/register/", stores.register, name="store-register"),
     path("stores/<slug:name>/key/", stores.save_key, name="store-key"),

@@ -106,6 +106,12 @@ class SessionStore(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    def was_attached(self) -> bool:
+        """True if it is attached, was polled, or has session records, if need be by one query. False for one whose
+        attachment never came about: it is not known to be a store of anything.
+        """
+        return bool(self.attached_at or self.discovered_at) or self.sessions.exists()
+
     def subject_ids_of(self, session_id: str) -> list[tuple[str, str]]:
         """Kind and key of all aliases of a session's subject, and of those merged into it. Up to three queries."""
         subject_id = self.sessions.filter(session_id=session_id).values_list("subject_id", flat=True).first()

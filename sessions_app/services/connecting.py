@@ -1,20 +1,19 @@
-"""Connecting stores that are polled: those without triggers on the agents' tables."""
+"""Attaching stores by their settings: a refused attachment leaves nothing behind."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
 from django.db import transaction
 
 from sessions_app import registry
-from sessions_app.models import SessionStore
-from sessions_app.services.attaching import attach_store
-from sessions_app.services.store_config import declare_store, delete_store
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.services.attaching import attach_store, remove_triggers
+from sessions_app.services.store_config import StoreStillNeeded, declare_store, delete_store, restore_declaration
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.kinds import StoreKind, kinds
-
-logger = logging.getLogger(__name__)
 
 
 def kinds_to_connect() -> Sequence[StoreKind]:
@@ -25,17 +24,45 @@ def kinds_to_connect() -> Sequence[StoreKind]:
 def connect_store(name: str, kind: StoreKind, *, options: Mapping[str, str], **tables: str) -> SessionStore:
     """A new attached store with its sessions registered. `tables` are those of `declare_store`, and the zone.
 
-    If it stops responding meanwhile it stays connected, and `discovered_at` empty: a job looks for its sessions
-    until it responds. Nothing is kept of one that cannot be attached. Raises AttachRefused, or StoreUnavailable.
+    Raises AttachRefused, or StoreUnavailable; see `attach_declared`.
+    """
+    store, _ = attach_declared(name, kind=kind.name, options=options, must_be_new=True, **tables)
+    return store
+
+
+def attach_declared(
+    name: str, *, report: Callable[[str], None] = lambda purpose: None, **declared: Any
+) -> tuple[SessionStore, Sequence[registry.AttachStep]]:
+    """A store with these parameters of `declare_store`, attached, and the steps that had to run.
+
+    Raises AttachRefused, or StoreUnavailable: a new store is not kept then, and another is as it was before. Runs
+    outside transactions.
     """
     with transaction.atomic():
-        store = declare_store(name, kind=kind.name, options=options, must_be_new=True, **tables)
+        before = SessionStore.objects.select_for_update().filter(name=name).first()
+        store = declare_store(name, **declared)
+        registry.refuse_place_of_another(store)
         registry.plan_attachment(store)
     try:
-        attach_store(store)
+        return store, attach_store(store, report=report)
     except (registry.AttachRefused, StoreUnavailable):
-        if store.attached_at is None:
-            delete_store(store)
-            raise
-        logger.warning("store %s is connected and not responding; its sessions are found once it responds", store.pk)
-    return store
+        with suppress(registry.AttachRefused, StoreUnavailable, StoreStillNeeded):
+            _put_back(store, before)
+        raise
+
+
+def _put_back(store: SessionStore, before: SessionStore | None) -> None:
+    """Undoes what was done of an attachment. What agents' locks keep from being undone is named by the store's health.
+
+    Raises AttachRefused, StoreUnavailable and StoreStillNeeded.
+    """
+    if before:
+        restore_declaration(before)
+    if before and before.attached_at:
+        attach_store(before)
+        return
+    remove_triggers(store)
+    if before is None:
+        # Registered by triggers of this attachment.
+        SessionRecord.objects.filter(store=store, subject=None, erased_at=None).delete()
+        delete_store(store)

@@ -20,6 +20,9 @@ from sessions_app.stores.kinds import kind_of, kinds
 
 ROLE_NAME_BYTES = 63
 
+DECLARED = ("kind", "options", "sessions_table", "messages_table", "writer_timezone", "fence_mode", "agent_roles")
+"""Columns that `declare_store` sets."""
+
 
 class StoreStillNeeded(Exception):
     """The store has records that must be kept; the message names them."""
@@ -86,6 +89,13 @@ def _save(store: SessionStore) -> None:
         raise _name_taken(store.name) from problem
 
 
+def restore_declaration(before: SessionStore) -> None:
+    """Gives a store the parameters back that it had before `declare_store`."""
+    with transaction.atomic(), audit.recording(audit_events.STORE_DECLARED) as event:
+        event.target, event.is_void = before, not _is_changed(before)
+        before.save(update_fields=DECLARED)
+
+
 def store_like(
     name: str,
     kind: str,
@@ -145,11 +155,14 @@ def _checked_options(store: SessionStore, given: Mapping[str, str]) -> dict[str,
 
 
 def _refuse_place_of_another(store: SessionStore) -> None:
-    """Two stores in one place would list each session twice, and erase it in one of them only."""
+    """Two stores in one place would list each session twice, and erase it in one of them only. One that is not attached
+    and has no records does neither.
+    """
     others = SessionStore.objects.exclude(name=store.name).filter(options=store.options) if store.options else []
     for other in others:
         tables = (other.sessions_table, other.messages_table)
-        if not kind_of(store).has_tables or tables == (store.sessions_table, store.messages_table):
+        is_here = not kind_of(store).has_tables or tables == (store.sessions_table, store.messages_table)
+        if is_here and (other.attached_at or other.sessions.exists()):
             raise AttachRefused(f"The store {other} already uses this location.")
 
 

@@ -29,6 +29,7 @@ from sessions_app.search.indexes import about_search_index
 from sessions_app.services import discovery, health_checks, path_watch, patterns
 from sessions_app.services.encryption import EncryptionRefused, declare_encryption
 from sessions_app.services.registering import CannotRegister, Registration, register_sessions
+from sessions_app.services.store_config import StoreStillNeeded, delete_store
 from sessions_app.stores.base import Capability, StoreHealth, StoreUnavailable
 from sessions_app.views.refusals import refused, way_back
 
@@ -132,6 +133,7 @@ def store_context(shown: SessionStore) -> dict[str, Any]:
         "store": shown,
         "health": current_health(shown),
         "is_discovered": registry.is_discovered(shown),
+        "may_be_removed": not shown.attached_at and not shown.sessions.exists(),
         "kind": registry.kind_of(shown),
         "place": registry.kind_of(shown).settings_of(shown),
         "limits": registry.limits_of(shown),
@@ -157,6 +159,19 @@ def in_words(length: timedelta) -> str:
     units = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
     size, unit = next((size, unit) for size, unit in units if seconds % size == 0)
     return f"{seconds // size:,} {unit}{'' if seconds == size else 's'}"
+
+
+@operator_page("sessions_app.add_sessionstore", methods="POST")
+@recently_authenticated(doing="remove a store")
+def remove(request: OperatorRequest, name: str) -> HttpResponse:
+    """Deletes a store that is not attached and has no session records."""
+    shown = access.store_for(request.user, name)
+    try:
+        delete_store(shown, by=request.user)
+    except StoreStillNeeded as problem:
+        return refused(request, str(problem), status=409)
+    messages.success(request, f"The store {name} was removed.")
+    return redirect("sessions:stores")
 
 
 @operator_page("sessions_app.change_sessionstore", methods="POST")

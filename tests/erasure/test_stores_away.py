@@ -20,8 +20,10 @@ from memories_app.models import Signal
 from sessions_app.models import SessionRecord, SubjectAlias, TextSearch
 from sessions_app.services.discovery import discover
 from sessions_app.services.sessions import attach_sessions
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores.sqlalchemy import backend as main_kind
 from tests.agents import attach_main_store, run_sql, second_connection, user
+from tests.builders import make_session
 from tests.erasure.builders import approved, work_off
 from tests.erasure.faults import a_day_later, erased_of, items_of, retry, with_sessions, work_to_the_end
 from tests.retention.builders import make_hold, released
@@ -214,7 +216,10 @@ def test_a_store_that_is_away_at_the_scan_can_be_left_out(
     another = without_sessions_of_the_person(tmp_path)
     with trouble(another, "deleted"):
         run = work_off(request)
-        assert (run.state, run.reason) == (Run.State.WAITING, "The store another does not respond.")
+        assert run.state == Run.State.WAITING
+        assert run.reason == (
+            "The store another does not respond. To leave it out, choose “End without it” on the page of the case."
+        )
         assert request.state == State.RUNNING
         step = ErasureStep.objects.get(request=request, place="another")
         assert step.state == StepState.WAITING
@@ -245,12 +250,28 @@ def test_a_store_that_is_removed_while_it_is_waited_for_no_longer_counts(
     another = without_sessions_of_the_person(tmp_path)
     with trouble(another, "deleted"):
         run = work_off(request)
-        assert run.reason == "The store another does not respond."
+        assert run.reason.startswith("The store another does not respond.")
         another.store.delete()
         retry(run)
         work_to_the_end(request)
     assert request.state == State.COMPLETE
     agent.close()
+
+
+def test_only_a_store_that_was_attached_or_has_records_is_waited_for(
+    agent_tables: None, officer: User, second: User
+) -> None:
+    """The others are left by an attachment that was killed, or refused by an older version."""
+    attach_main_store()
+    typo = declare_store("typo", kind="sqlite", options={"path": "/srv/agents/typo.db"})
+    request = approved(with_sessions("ada", by=officer), by=officer, second=second)
+    work_off(request)
+    assert (request.state, bool(request.receipt)) == (State.SCANNING, True)
+    make_session("somebody's", store=typo)
+    a_day_later(request)
+    run = work_off(request)
+    assert run.state == Run.State.WAITING
+    assert run.reason.startswith("The store typo does not respond.")
 
 
 def test_a_store_that_is_back_is_not_left_out(agent_tables: None, tmp_path: Path, officer: User, second: User) -> None:
@@ -309,7 +330,7 @@ def test_without_the_tables_of_the_main_store_it_waits(agent_tables: None, offic
     finally:
         run_sql("ALTER TABLE aside RENAME TO agent_messages")
     assert (run.state, request.state, run.attempts) == (Run.State.WAITING, State.RUNNING, 0)
-    assert run.reason == "The store main does not respond."
+    assert run.reason.startswith("The store main does not respond.")
     assert items_of("ada") == 50
     retry(run)
     work_to_the_end(request)

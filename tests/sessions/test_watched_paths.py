@@ -115,6 +115,7 @@ class TestLooking:
     def test_a_file_of_another_store_and_kind_is_named(self, watched: WatchedPath, tmp_path: Path) -> None:
         file = make_file(tmp_path / "shop.db")
         declare_store("shop", kind="advanced_sqlite", options={"path": str(file)})
+        SessionStore.objects.update(attached_at=now())
         assert connect_new_places(watched).refused == {str(file): "The store shop already uses this location."}
         assert names() == {"shop"}
 

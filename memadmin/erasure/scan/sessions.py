@@ -120,7 +120,7 @@ def is_here(store: SessionStore) -> bool:
 
 def search_stores(people: People, progress: Progress) -> dict[str, StoreUnavailable]:
     """Searches every store that is not done, for those who did not leave it out; returns those that do not respond,
-    with their problems.
+    with their problems. One that was never attached is not waited for.
     """
     away: dict[str, StoreUnavailable] = {}
     for store in SessionStore.objects.order_by("name"):
@@ -132,7 +132,8 @@ def search_stores(people: People, progress: Progress) -> dict[str, StoreUnavaila
                 search_store(store, people, wanted, progress, part)
             except StoreUnavailable as problem:
                 progress.give_up(part)
-                away[store.name] = problem
+                if store.was_attached():
+                    away[store.name] = problem
                 continue
         progress.finish(part)
     return away
@@ -217,7 +218,8 @@ def erase_strays(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> 
                     erase_stray(lease, request, store, session_id)
                 lease.keep()
         except StoreUnavailable as problem:
-            away[store.name] = problem
+            if store.was_attached():
+                away[store.name] = problem
     return away
 
 

@@ -68,7 +68,9 @@ def waiting_sentence(place: str, problem: StoreUnavailable) -> str:
     if not place:
         return str(problem)
     is_busy = isinstance(problem, SessionBusy)
-    return f"An agent uses a session of {place}." if is_busy else f"The store {place} does not respond."
+    if is_busy:
+        return f"An agent uses a session of {place}."
+    return f"The store {place} does not respond. To leave it out, choose “End without it” on the page of the case."
 
 
 def retry_after(problem: StoreUnavailable) -> timedelta:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -15,8 +16,9 @@ from django.template.defaultfilters import pluralize
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore, WatchedPath
 from sessions_app.services import path_watch
-from sessions_app.services.attaching import attach_store, detach_store
-from sessions_app.services.store_config import declare_store
+from sessions_app.services.attaching import detach_store
+from sessions_app.services.connecting import attach_declared
+from sessions_app.services.store_config import StoreStillNeeded, check_unneeded, declare_store, delete_store
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.kinds import kinds
 
@@ -37,7 +39,11 @@ class Command(BaseCommand):
         parser.add_argument(
             "--dry-run", action="store_true", help="print the statements as a psql script, without running them"
         )
-        parser.add_argument("--remove", action="store_true", help="remove registry and fence; session records are kept")
+        parser.add_argument(
+            "--remove",
+            action="store_true",
+            help="remove registry and fence; session records are kept. Deletes an unattached store without records",
+        )
         parser.add_argument(
             "--kind", default="", choices=list(kinds()), help="for a new store: its kind; default: sqlalchemy"
         )
@@ -102,10 +108,7 @@ class Command(BaseCommand):
                 store, steps, self.script(steps, f"{name} is attached; nothing is missing."), is_dry_run=True
             )
             return
-        with transaction.atomic():
-            store = declare_store(name, **declared)
-            registry.refuse_place_of_another(store)
-        steps = attach_store(store, report=self.report)
+        store, steps = attach_declared(name, report=self.report, **declared)
         self.write_report(
             store, steps, attached(store) if steps else f"{store} is already attached; nothing was missing."
         )
@@ -166,16 +169,24 @@ class Command(BaseCommand):
     def remove(self, store: SessionStore, dry_run: bool) -> None:
         if dry_run:
             steps: Sequence[registry.AttachStep] = registry.plan_removal(store)
-            script = self.script(steps, f"{store} is not attached: there is nothing to remove.")
+            script = self.script(steps, f"{store} is not attached{removal_of(store)}")
             self.write_report(store, steps, script, is_dry_run=True)
             return
         steps = detach_store(store, report=self.report)
-        kept = sessions_of(store)
-        done = (
-            f"{store} is detached. Its {kept:,} session record{pluralize(kept, ' is,s are')} kept, with subjects and"
-            " erasures. New sessions are no longer listed, and erased sessions can be written to again."
-        )
-        self.write_report(store, steps, done if steps else f"{store} was not attached: there was nothing to remove.")
+        if steps:
+            kept = sessions_of(store)
+            sentence = (
+                f"{store} is detached. Its {kept:,} session record{pluralize(kept, ' is,s are')} kept, with subjects"
+                " and erasures. New sessions are no longer listed, and erased sessions can be written to again."
+            )
+            if not kept:
+                sentence = f"{store} is detached, without session records. Run this command again to delete the store."
+        else:
+            sentence = f"{store} was not attached{removal_of(store)}"
+            with suppress(StoreStillNeeded):
+                if store.pk:
+                    delete_store(store)
+        self.write_report(store, steps, sentence)
 
     def script(self, steps: Sequence[registry.AttachStep], nothing: str) -> str:
         return "\n\n".join(step.as_script() for step in steps) if steps else f"-- {nothing}"
@@ -204,6 +215,8 @@ def settings_of_kinds() -> dict[str, tuple[Field, list[str]]]:
 
 
 def attached(store: SessionStore) -> str:
+    if registry.is_discovered(store) and not store.discovered_at:
+        return f"{store} is attached. It is not responding now; its sessions are found once it responds."
     sessions = sessions_of(store)
     return f"{store} is attached, with {sessions:,} registered session{pluralize(sessions)}."
 
@@ -211,6 +224,17 @@ def attached(store: SessionStore) -> str:
 def sessions_of(store: SessionStore) -> int:
     """Number of registered sessions. The main store may have no row of its own yet."""
     return SessionRecord.objects.filter(store=store).count() if store.pk else 0
+
+
+def removal_of(store: SessionStore) -> str:
+    """What `--remove` does with a store that is not attached, as the second half of a sentence."""
+    if not store.pk:
+        return ": there is nothing to remove."
+    try:
+        check_unneeded(store)
+    except StoreStillNeeded as problem:
+        return f". {problem}"
+    return ", and has no session records: it is deleted."
 
 
 def summary(store: SessionStore, steps: Sequence[registry.AttachStep], *, is_dry_run: bool) -> dict[str, object]:
