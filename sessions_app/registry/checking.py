@@ -26,6 +26,7 @@ from sessions_app.registry.tables import StoreTables, Table, read_tables
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import COUNTED_EXACTLY, Capability, StoreHealth, StoreProblem, StoreUnavailable
 from sessions_app.stores.circuit_breaker import ask_all, asking
+from sessions_app.stores.kinds import kind_of
 from sessions_app.stores.sqlalchemy.postgres import fetch, in_plain_words
 
 LARGEST = {"int2": 2**15 - 1, "int4": 2**31 - 1, "int8": 2**63 - 1}
@@ -95,6 +96,12 @@ def own_health(store: SessionStore, *, anyway: bool = True) -> StoreHealth:
     return _health_of_fenced(store) if has_fence(store) else _health_of_discovered(store, anyway=anyway)
 
 
+def _layout_of_kind(store: SessionStore) -> str:
+    """What the kind reads, of a store that has no other layout."""
+    layouts = kind_of(store).layouts
+    return f"Read as written by {', '.join(layouts)}." if layouts else ""
+
+
 def health_of_all(
     stores: Iterable[SessionStore], *, anyway: bool = True, places: Places | None = None
 ) -> Iterator[StoreHealth]:
@@ -143,6 +150,7 @@ def _health_of_fenced(store: SessionStore) -> StoreHealth:
                 fence="off" if any(problem.code not in HOLDS_ALL_THE_SAME for problem in faults) else "on",
                 answered_in_ms=answered_in_ms,
                 hints=(*_unsaid(store), *key_hints(store)),
+                layout=_layout_of_kind(store),
             )
     except StoreUnavailable as away:
         return StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),), fence="off")
@@ -197,7 +205,8 @@ def _health_of_discovered(
             f"{swept:,} time{pluralize(swept)} an agent wrote to an erased session, which was erased again. The agent"
             " still has the conversation in memory: stop the agent."
         )
-    return replace(found, problems=tuple(problems), hints=tuple(hints))
+    layout = "" if found.state == "down" else found.layout or _layout_of_kind(store)
+    return replace(found, problems=tuple(problems), hints=tuple(hints), layout=layout)
 
 
 def _sentence_on_returned(store: SessionStore, returned: int) -> str:

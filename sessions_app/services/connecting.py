@@ -26,12 +26,12 @@ def connect_store(name: str, kind: StoreKind, *, options: Mapping[str, str], **t
 
     Raises AttachRefused, or StoreUnavailable; see `attach_declared`.
     """
-    store, _ = attach_declared(name, kind=kind.name, options=options, must_be_new=True, **tables)
+    store, _ = attach_declared(name, {"kind": kind.name, "options": options, "must_be_new": True, **tables})
     return store
 
 
 def attach_declared(
-    name: str, *, report: Callable[[str], None] = lambda purpose: None, **declared: Any
+    name: str, declared: Mapping[str, Any], *, report: Callable[[str], None] = lambda purpose: None
 ) -> tuple[SessionStore, Sequence[registry.AttachStep]]:
     """A store with these parameters of `declare_store`, attached, and the steps that had to run.
 

@@ -155,14 +155,14 @@ def _checked_options(store: SessionStore, given: Mapping[str, str]) -> dict[str,
 
 
 def _refuse_place_of_another(store: SessionStore) -> None:
-    """Two stores in one place would list each session twice, and erase it in one of them only. One that is not attached
-    and has no records does neither.
+    """Two stores in one place would list each session twice, and erase it in one of them only. A detached one has
+    given its place up.
     """
     others = SessionStore.objects.exclude(name=store.name).filter(options=store.options) if store.options else []
     for other in others:
         tables = (other.sessions_table, other.messages_table)
         is_here = not kind_of(store).has_tables or tables == (store.sessions_table, store.messages_table)
-        if is_here and (other.attached_at or other.sessions.exists()):
+        if is_here and other.attached_at:
             raise AttachRefused(f"The store {other} already uses this location.")
 
 

@@ -201,6 +201,8 @@ class StoreHealth:
     answered_in_ms: float | None = None
     hints: Sequence[str] = ()
     """Sentences about missing settings, and about the consequences until they are set."""
+    layout: str = ""
+    """The layout that was found, as a sentence that names the versions of the library; empty if it is not known."""
 
     @property
     def state(self) -> str:

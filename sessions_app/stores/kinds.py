@@ -59,6 +59,8 @@ class StoreKind:
     """Whether it uses sessions_table and messages_table."""
     has_zone: bool = False
     """Whether it may contain times in the writers' zone."""
+    layouts: Sequence[str] = ()
+    """What it reads, erases and expires: versions of the library, and what each adds to the layout."""
     limits: Sequence[str] = ()
     """Sentences about its limits besides the missing capabilities."""
     lacks: Mapping[Capability, str] = field(default_factory=dict)

@@ -297,6 +297,7 @@ class TestJson:
         assert json.loads(attach_command("main", "--json")) == {
             "store": "main",
             "is_attached": True,
+            "layouts": ["openai-agents 0.2 and later"],
             "sessions": 1,
             "is_dry_run": False,
             "steps": [],

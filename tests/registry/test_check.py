@@ -300,6 +300,7 @@ class TestCommand:
                     "state": "ok",
                     "problems": [],
                     "hints": [],
+                    "layout": "Read as written by openai-agents 0.2 and later.",
                     "sessions": 1,
                     "fence": "on",
                 }
@@ -310,14 +311,15 @@ class TestCommand:
         }
 
     def test_people_read_sentences(self, store: SessionStore) -> None:
+        layout = "  Read as written by openai-agents 0.2 and later.\n"
         note = (
             "  note: The agents' database roles are not set, so SQL writes to their tables by others are not recorded."
             " Run attach_store main --agent-role with each of them.\n"
         )
-        assert check_command() == f"main: ok, sessions 0, fence on\n{note}"
+        assert check_command() == f"main: ok, sessions 0, fence on\n{layout}{note}"
         run_sql(f"ALTER TABLE agent_sessions DISABLE TRIGGER memadmin_follow_{store.pk}")
         assert check_command() == (
-            "main: degraded, sessions 0, fence off\n"
+            f"main: degraded, sessions 0, fence off\n{layout}"
             f"  - The trigger memadmin_follow_{store.pk} on public.agent_sessions is disabled. Run attach_store main.\n"
             f"{note}"
         )

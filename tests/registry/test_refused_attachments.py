@@ -102,7 +102,6 @@ class TestNothingIsLeft:
                 attach("typo", "--kind", kind, "--path", str(file))
         assert "with 1 registered session" in attach("typo", "--kind", "sqlite", "--path", str(file))
         attach("typo", "--remove")
-        SessionRecord.objects.all().delete()
         assert "with 1 registered session" in attach("another", "--kind", "sqlite", "--path", str(file))
 
     def test_one_that_stops_responding_before_it_is_attached(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +125,7 @@ class TestNothingIsLeft:
         with monkeypatch.context() as meanwhile:
             meanwhile.setattr(SqliteBackend, "enumerate_sessions", away)
             said = attach("till", "--kind", "sqlite", "--path", str(file))
-        assert said.endswith("till is attached. It is not responding now; its sessions are found once it responds.\n")
+        assert "till is attached. It is not responding now; its sessions are found once it responds.\n" in said
         assert discover_sessions() == 1
         assert SessionRecord.objects.get().session_id == "talk"
 

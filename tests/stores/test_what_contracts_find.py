@@ -107,7 +107,7 @@ class TestErasing:
         monkeypatch.setattr(
             SqliteBackend,
             "_delete_newest",
-            lambda self, connection, wanted: self._change(
+            lambda self, connection, wanted, present: self._change(
                 connection,
                 "DELETE FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) AND id >"
                 " (SELECT min(id) + 2 FROM {messages} WHERE session_id = CAST(:session_id AS TEXT))",
@@ -158,9 +158,9 @@ class TestErasing:
     def test_texts_that_are_read_to_be_deleted(self, found: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
         delete_newest = SqliteBackend._delete_newest
 
-        def reading(self: SqliteBackend, connection: sqlite3.Connection, wanted: dict[str, Any]) -> int:
+        def reading(self: SqliteBackend, connection: sqlite3.Connection, *arguments: Any) -> int:
             self._rows(connection, "SELECT message_data FROM {messages}")
-            return delete_newest(self, connection, wanted)
+            return delete_newest(self, connection, *arguments)
 
         monkeypatch.setattr(SqliteBackend, "_delete_newest", reading)
         found(UNREAD, "message_data")

@@ -108,10 +108,12 @@ class Command(BaseCommand):
                 store, steps, self.script(steps, f"{name} is attached; nothing is missing."), is_dry_run=True
             )
             return
-        store, steps = attach_declared(name, report=self.report, **declared)
+        store, steps = attach_declared(name, declared, report=self.report)
         self.write_report(
             store, steps, attached(store) if steps else f"{store} is already attached; nothing was missing."
         )
+        if steps and (health := registry.last_health(store)) and health.layout:
+            self.report(health.layout)
 
     def watch(self, name: str, dry_run: bool, declared: dict[str, Any]) -> None:
         """Attaches the files that the path matches now, and lets the job attach those it will match later."""
@@ -242,6 +244,7 @@ def summary(store: SessionStore, steps: Sequence[registry.AttachStep], *, is_dry
     return {
         "store": store.name,
         "is_attached": store.attached_at is not None,
+        "layouts": list(registry.kind_of(store).layouts),
         "sessions": sessions_of(store),
         "is_dry_run": is_dry_run,
         "steps": [

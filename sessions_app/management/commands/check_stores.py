@@ -62,6 +62,8 @@ class Command(BaseCommand):
         for name, _, health in found:
             about = "unknown" if health.sessions is None else f"{health.sessions:,}"
             self.stdout.write(f"{name}: {health.state}, sessions {about}, fence {health.fence}")
+            if health.layout:
+                self.stdout.write(f"  {health.layout}")
             for problem in health.problems:
                 self.stdout.write(f"  - {problem.sentence}")
             for hint in health.hints:
@@ -89,6 +91,7 @@ def summary(name: str, kind: str, health: StoreHealth) -> dict[str, object]:
         "state": health.state,
         "problems": [problem.sentence for problem in health.problems],
         "hints": list(health.hints),
+        "layout": health.layout,
         "sessions": health.sessions,
         "fence": health.fence,
     }

@@ -327,6 +327,7 @@ KIND = StoreKind(
     "stack-2",
     open=AgnoBackend,
     form=AgnoForm,
+    layouts=("agno 3",),
     limits=(
         "An agent that is running while its session is erased or redacted writes the removed text again.",
         "Compactions, transcripts, results of tools, learnings, traces and approvals are erased and redacted with"

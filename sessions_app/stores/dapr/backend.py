@@ -312,6 +312,7 @@ KIND = StoreKind(
     "hexagons",
     open=DaprBackend,
     form=DaprForm,
+    layouts=("openai-agents 0.5 and later",),
     limits=(
         "Tested with the SDK's class on a simulated sidecar, not on Dapr itself.",
         "A sidecar shows only the keys of its own app id: use a sidecar with the app id of the agents.",

@@ -258,6 +258,7 @@ KIND = StoreKind(
     "braces",
     open=JsonFileBackend,
     form=JsonFileForm,
+    layouts=("an array of messages", "JSON Lines"),
     limits=(
         "An agent that has a session in memory and rewrites all of it restores what was erased or redacted.",
         "Copies that editors and backups left beside the files are not searched.",

@@ -447,6 +447,7 @@ KIND = StoreKind(
     "brand-mongodb",
     open=MongoBackend,
     form=MongoForm,
+    layouts=("openai-agents 0.14 and later",),
     limits=(
         "Tested with the SDK's class and the real driver on a simulated server, not on MongoDB itself.",
         "The time of an item is the second in which its agent wrote it, by the agent's own clock.",

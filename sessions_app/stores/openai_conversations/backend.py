@@ -381,6 +381,7 @@ KIND = StoreKind(
     "cloud",
     open=ConversationsBackend,
     form=ConversationsForm,
+    layouts=("openai-agents 0.2 and later",),
     limits=(
         "A conversation that the key may not read looks like a deleted one: use a key of the agents' project.",
         "Responses stored by a run do not belong to a conversation: memadmin cannot delete them, and OpenAI"

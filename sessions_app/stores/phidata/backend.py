@@ -165,6 +165,7 @@ KIND = StoreKind(
     "robot-face",
     open=PhidataBackend,
     form=PhidataForm,
+    layouts=("phidata 2",),
     limits=(
         "An agent that is running while its session is erased or redacted writes the removed text again: it has the"
         " whole session in memory and saves all of it.",

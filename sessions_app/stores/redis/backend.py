@@ -370,5 +370,6 @@ KIND = StoreKind(
     "bolt",
     open=RedisBackend,
     form=RedisForm,
+    layouts=("openai-agents 0.3 and later",),
     limits=("Erased text stays in the server's own files (RDB, AOF) until it rewrites them, and in backups.",),
 )

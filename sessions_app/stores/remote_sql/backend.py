@@ -69,6 +69,8 @@ from sessions_app.stores.remote_sql.statements import (
     WINDOW,
 )
 from sessions_app.stores.sql_text import as_text, schema_and_table
+from sessions_app.stores.sqlite import layouts
+from sessions_app.stores.sqlite.layouts import OF_ADVANCED
 
 ASKED_AT_ONCE = 100
 """Number of sessions in one statement: each adds a part to it."""
@@ -122,6 +124,10 @@ class RemoteSqlBackend(PagedBackend):
                 answered_in_ms = (perf_counter() - began) * 1000
                 problems = [*self._problems(layout), *self._problem_of_zone(layout)]
                 problems += self._problems_of_newest(connection, layout)
+                if self.database.dialect.has_branches(connection):
+                    # In a store that is attached, the agents' sessions have changed since.
+                    is_new = self.store.attached_at is None
+                    problems.append(StoreProblem("wrong-kind", f"The file {OF_ADVANCED}", is_fatal=is_new))
         except StoreUnavailable as away:
             return StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),))
         try:
@@ -324,6 +330,7 @@ class RemoteSqlBackend(PagedBackend):
             )
             left = int(self._rows(connection, COUNT, {**wanted, "cap": COUNT_CAP + 1})[0][0])
             if not left:
+                self.database.dialect.delete_branches(connection, session_id)
                 self._delete_row(connection, layout, wanted)
             return Deleted(count, left)
 
@@ -436,4 +443,5 @@ KIND = StoreKind(
     form=RemoteSqlForm,
     has_tables=True,
     has_zone=True,
+    layouts=layouts.PLAIN_LAYOUTS,
 )

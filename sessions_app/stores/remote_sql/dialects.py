@@ -20,6 +20,7 @@ from sqlalchemy.types import TIMESTAMP
 from sessions_app.stores.base import Place
 from sessions_app.stores.sqlalchemy import postgres
 from sessions_app.stores.sqlite import file as sqlite_file
+from sessions_app.stores.sqlite.layouts import STRUCTURE, branch_tables_of
 
 CONNECT_SECONDS = 5
 
@@ -105,6 +106,13 @@ class Dialect(ABC):
     @abstractmethod
     def begin(self, connection: Connection, *, seconds: float, is_writing: bool) -> None:
         """Begins a transaction with this time limit for each statement; a read transaction has one snapshot."""
+
+    def has_branches(self, connection: Connection) -> bool:
+        """Whether the tables are those of AdvancedSQLiteSession, which only a file of SQLite can have."""
+        return False
+
+    def delete_branches(self, connection: Connection, session_id: str) -> None:  # noqa: B027  only files have them
+        """Deletes what AdvancedSQLiteSession keeps of a session besides its items."""
 
     def committed(self, connection: Connection) -> None:  # noqa: B027  most have nothing to do
         """Called after a write transaction."""
@@ -393,6 +401,16 @@ class Sqlite(Dialect):
 
     def places(self, connection: Connection, tables: Sequence[tuple[str | None, str]]) -> frozenset[Place]:
         return sqlite_file.places(self.path, *(table for _, table in tables))
+
+    def has_branches(self, connection: Connection) -> bool:
+        raw: Any = connection.connection.driver_connection
+        return STRUCTURE in branch_tables_of(raw)[0]
+
+    def delete_branches(self, connection: Connection, session_id: str) -> None:
+        raw: Any = connection.connection.driver_connection
+        for table in branch_tables_of(raw)[0]:
+            if not table.outlives_session:
+                raw.execute(f"DELETE FROM {table.name} WHERE session_id = ?", (session_id,))
 
     def refusal(self, problem: BaseException) -> Refusal | None:
         """None: `sqlite_file` has the sentences."""

@@ -491,4 +491,12 @@ def stored_item(
     )
 
 
-KIND = StoreKind("sqlalchemy", "SQLAlchemy tables", "database", open=SQLAlchemyBackend, has_tables=True, has_zone=True)
+KIND = StoreKind(
+    "sqlalchemy",
+    "SQLAlchemy tables",
+    "database",
+    open=SQLAlchemyBackend,
+    has_tables=True,
+    has_zone=True,
+    layouts=("openai-agents 0.2 and later",),
+)

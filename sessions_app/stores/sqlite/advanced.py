@@ -8,8 +8,7 @@ The current branch of an agent is known only in its process.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import StoredItem
@@ -19,14 +18,13 @@ from sessions_app.stores.base import (
     Capability,
     Deleted,
     Readable,
-    StoreProblem,
-    StoreUnavailable,
     TurnUsage,
     UnsupportedOperation,
 )
 from sessions_app.stores.kinds import StoreKind
 from sessions_app.stores.sql_text import as_text
-from sessions_app.stores.sqlite.backend import SqliteBackend, SqliteForm, has_branches
+from sessions_app.stores.sqlite.backend import SqliteBackend, SqliteForm
+from sessions_app.stores.sqlite.layouts import BRANCH_LAYOUTS, STRUCTURE, USAGE, BranchTable, columns_of
 from sessions_app.stores.sqlite.rows import as_bytes
 
 BRANCHES_LISTED = 100
@@ -78,7 +76,7 @@ SELECT count(*) FROM (
 )
 """
 
-USAGE = """
+TURNS = """
 SELECT * FROM (
     SELECT user_turn_number, requests, input_tokens, output_tokens, total_tokens FROM turn_usage
     WHERE session_id = CAST(:session_id AS TEXT) AND branch_id = CAST(:branch AS TEXT)
@@ -86,32 +84,6 @@ SELECT * FROM (
 )
 ORDER BY user_turn_number
 """
-
-DELETE_STRUCTURE_OF_NEWEST = """
-DELETE FROM message_structure WHERE message_id IN (
-    SELECT id FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) ORDER BY id DESC LIMIT :limit
-)
-"""
-DELETE_STRUCTURE_OF_ITEM = (
-    "DELETE FROM message_structure WHERE session_id = CAST(:session_id AS TEXT) AND message_id = :id"
-)
-DELETE_USAGE_OF_EMPTY_TURNS = """
-DELETE FROM turn_usage WHERE session_id = CAST(:session_id AS TEXT) AND NOT EXISTS (
-    SELECT 1 FROM message_structure AS s
-    WHERE s.session_id = turn_usage.session_id AND s.branch_id = turn_usage.branch_id
-      AND s.user_turn_number = turn_usage.user_turn_number
-)
-"""
-OWN_TABLES = ("message_structure", "turn_usage", "branch_reservations")
-"""Tables besides the usual two. Branch names may contain text of users, so their reservations go as well."""
-
-# Agents that have the session open return to the branch main when this number changes; otherwise they would keep
-# writing to a deleted branch. The row contains only the session's id.
-BEGIN_ANEW = """
-INSERT INTO session_clear_generations (session_id, generation) VALUES (CAST(:session_id AS TEXT), 1)
-ON CONFLICT (session_id) DO UPDATE SET generation = generation + 1
-"""
-
 
 OF_PLAIN = "has no branches; it belongs to SQLiteSession. Connect it as sqlite."
 
@@ -124,7 +96,7 @@ class AdvancedSqliteBackend(SqliteBackend):
     def branches(self, session_id: str) -> Sequence[Branch]:
         wanted = {"session_id": session_id, "cap": COUNT_CAP + 1, "limit": BRANCHES_LISTED}
         with self.reading() as connection:
-            rows = self._rows(connection, BRANCHES, wanted)
+            rows = self._rows(connection, BRANCHES, wanted) if has_table(connection, STRUCTURE) else []
         found = [Branch(as_text(name), number, count, turns or 0) for name, number, count, turns in rows]
         return sorted(found, key=lambda branch: branch.number)
 
@@ -139,33 +111,17 @@ class AdvancedSqliteBackend(SqliteBackend):
     def usage(self, session_id: str, branch: Branch) -> Sequence[TurnUsage]:
         wanted = {"session_id": session_id, "branch": branch.name, "limit": TURNS_LISTED}
         with self.reading() as connection:
-            return [TurnUsage(*(number or 0 for number in row)) for row in self._rows(connection, USAGE, wanted)]
+            if not has_table(connection, USAGE):
+                return []
+            return [TurnUsage(*(number or 0 for number in row)) for row in self._rows(connection, TURNS, wanted)]
 
-    def _problems_of_branches(self, *, has_branches: bool) -> Iterator[StoreProblem]:
-        if not has_branches:
-            yield StoreProblem("no-branches", f"{self.path} {OF_PLAIN}", is_fatal=True)
+    def _wrong_kind(self, *, has_branches: bool) -> str:
+        return "" if has_branches else OF_PLAIN
 
-    def _refuse_wrong_kind(self) -> None:
-        self.count("")
-        with self.reading() as connection:
-            if not has_branches(connection):
-                raise StoreUnavailable(f"{self.path} {OF_PLAIN}")
 
-    def _delete_newest(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> int:
-        self._change(connection, DELETE_STRUCTURE_OF_NEWEST, wanted)
-        return super()._delete_newest(connection, wanted)
-
-    def _delete_rest(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> None:
-        for table in OWN_TABLES:
-            self._change(connection, f"DELETE FROM {table} WHERE session_id = CAST(:session_id AS TEXT)", wanted)
-        super()._delete_rest(connection, wanted)
-        self._change(connection, BEGIN_ANEW, wanted)
-
-    def _delete_item(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> None:
-        """Deletes an item from all branches that share it."""
-        self._change(connection, DELETE_STRUCTURE_OF_ITEM, wanted)
-        super()._delete_item(connection, wanted)
-        self._change(connection, DELETE_USAGE_OF_EMPTY_TURNS, wanted)
+def has_table(connection: sqlite3.Connection, table: BranchTable) -> bool:
+    """True if the file has the table, with all columns that are used."""
+    return columns_of(connection, table.name) >= table.columns
 
 
 class OneBranch(AdvancedSqliteBackend):
@@ -194,4 +150,5 @@ KIND = StoreKind(
     open=AdvancedSqliteBackend,
     form=SqliteForm,
     has_tables=True,
+    layouts=BRANCH_LAYOUTS,
 )

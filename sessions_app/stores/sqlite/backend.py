@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
@@ -40,13 +40,25 @@ from sessions_app.stores.paged import PagedBackend, erasing, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 from sessions_app.stores.sql_text import as_text
 from sessions_app.stores.sqlite import file as sqlite_file
-from sessions_app.stores.sqlite import statements
+from sessions_app.stores.sqlite import layouts, statements
+from sessions_app.stores.sqlite.layouts import (
+    BRANCH_TABLES,
+    GENERATIONS,
+    MESSAGE_COLUMNS,
+    OF_ADVANCED,
+    PLAIN_LAYOUTS,
+    SESSION_COLUMNS,
+    STRUCTURE,
+    USAGE,
+    BranchTable,
+    identifier,
+)
 from sessions_app.stores.sqlite.rows import as_bytes, as_parameters, found_session, stored_item
 
 ASKED_AT_ONCE = 500
 """Number of sessions in one statement; SQLite limits its parameters."""
 
-OF_ADVANCED = "belongs to AdvancedSQLiteSession, which keeps branches. Connect it as advanced_sqlite."
+UNKNOWN_NAMED = 5
 
 
 class SqliteForm(forms.Form):
@@ -82,7 +94,10 @@ class SqliteBackend(PagedBackend):
                 sessions = self._about(connection, "{sessions}", "rowid")
                 items = self._about(connection, "{messages}", "id")
                 answered_in_ms = (perf_counter() - began) * 1000
-                problems = list(self._problems(connection))
+                present, faults = self._branch_tables(connection)
+                problems = [StoreProblem("unknown-layout", fault, is_fatal=True) for fault in faults]
+                problems += self._problems(present)
+                hints = list(self._hints(connection))
             if thorough:
                 with self.reading(seconds=60) as connection:
                     ((verdict,),) = connection.execute("PRAGMA quick_check(1)")
@@ -92,7 +107,34 @@ class SqliteBackend(PagedBackend):
                     )
         except StoreUnavailable as away:
             return StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),))
-        return StoreHealth(tuple(problems), sessions, items, answered_in_ms=answered_in_ms)
+        return StoreHealth(
+            tuple(problems),
+            sessions,
+            items,
+            answered_in_ms=answered_in_ms,
+            hints=hints,
+            layout=layouts.described(present),
+        )
+
+    def _branch_tables(self, connection: sqlite3.Connection) -> tuple[Collection[BranchTable], list[str]]:
+        """The branch tables that the file has, and sentences about tables of an unknown layout, the usual two among
+        them.
+        """
+        usual = {self.store.sessions_table: SESSION_COLUMNS, self.store.messages_table: MESSAGE_COLUMNS}
+        tables = layouts.tables_of(connection, usual)
+        present, faults = layouts.branch_tables_of(connection)
+        for name, wanted in usual.items():
+            faults += layouts.faults_of(name, tables.get(name.lower(), wanted), wanted)
+        return present, faults
+
+    def _hints(self, connection: sqlite3.Connection) -> Iterator[str]:
+        usual = (self.store.sessions_table, self.store.messages_table)
+        known = {name.lower() for name in (*usual, *(table.name for table in BRANCH_TABLES))}
+        if unknown := layouts.unknown_tables(connection, known):
+            yield (
+                f"The file has further tables with a column session_id: {', '.join(unknown[:UNKNOWN_NAMED])}. Their"
+                " rows are neither shown nor erased with a session."
+            )
 
     def _about(self, connection: sqlite3.Connection, table: str, number: str) -> int:
         """Number of rows of a table: exact if small, otherwise estimated from the highest rowid."""
@@ -104,16 +146,18 @@ class SqliteBackend(PagedBackend):
             else int(self._rows(connection, f"SELECT max({number}) FROM {table}")[0][0])
         )
 
-    def _problems(self, connection: sqlite3.Connection) -> Iterator[StoreProblem]:
+    def _problems(self, present: Collection[BranchTable]) -> Iterator[StoreProblem]:
         if not os.access(self.path, os.W_OK) or not os.access(os.path.dirname(self.path), os.W_OK):
             yield StoreProblem(
                 "read-only", f"This console may read {self.path} but not write to it: nothing can be erased in it."
             )
-        yield from self._problems_of_branches(has_branches=has_branches(connection))
+        if sentence := self._wrong_kind(has_branches=STRUCTURE in present):
+            # In a store that is attached, the agents' sessions have changed since: they are read, and can be erased.
+            yield StoreProblem("wrong-kind", f"{self.path} {sentence}", is_fatal=self.store.attached_at is None)
 
-    def _problems_of_branches(self, *, has_branches: bool) -> Iterator[StoreProblem]:
-        if has_branches:
-            yield StoreProblem("has-branches", f"{self.path} {OF_ADVANCED}", is_fatal=True)
+    def _wrong_kind(self, *, has_branches: bool) -> str:
+        """The reason why the file is of another kind, as the second half of a sentence."""
+        return OF_ADVANCED if has_branches else ""
 
     def system(self) -> str:
         return "file"
@@ -207,27 +251,40 @@ class SqliteBackend(PagedBackend):
 
     def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
         wanted = {"session_id": session_id, "limit": at_most, "cap": COUNT_CAP + 1}
-        with erasing(self.store, session_id):
-            self._refuse_wrong_kind()
-            with self.writing() as connection:
-                count = self._delete_newest(connection, wanted)
-                left = int(self._rows(connection, statements.COUNT, wanted)[0][0])
-                if not left:
-                    self._delete_rest(connection, wanted)
+        with erasing(self.store, session_id), self.writing() as connection:
+            present = self._known_branch_tables(connection)
+            count = self._delete_newest(connection, wanted, present)
+            left = int(self._rows(connection, statements.COUNT, wanted)[0][0])
+            if not left:
+                self._delete_rest(connection, wanted, present)
         return Deleted(count, left)
 
-    def _refuse_wrong_kind(self) -> None:
-        """Raises StoreUnavailable for a file with tables that this kind would not erase."""
-        with self.reading() as connection:
-            if has_branches(connection):
-                raise StoreUnavailable(f"{self.path} {OF_ADVANCED}")
+    def _known_branch_tables(self, connection: sqlite3.Connection) -> Collection[BranchTable]:
+        """The branch tables that the file has. Raises StoreUnavailable for a layout that is not known."""
+        present, faults = layouts.branch_tables_of(connection)
+        if faults:
+            raise StoreUnavailable(f"{self.path}: {' '.join(faults)}")
+        return present
 
-    def _delete_newest(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> int:
+    def _delete_newest(
+        self, connection: sqlite3.Connection, wanted: dict[str, Any], present: Collection[BranchTable]
+    ) -> int:
+        if STRUCTURE in present:
+            self._change(connection, statements.DELETE_STRUCTURE_OF_NEWEST, wanted)
         return self._change(connection, statements.DELETE_NEWEST, wanted)
 
-    def _delete_rest(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> None:
-        """The session's row, by a statement of its own: the SDK never switches foreign keys on."""
+    def _delete_rest(
+        self, connection: sqlite3.Connection, wanted: dict[str, Any], present: Collection[BranchTable]
+    ) -> None:
+        """The session's rows, by statements of their own: the SDK never switches foreign keys on."""
+        for table in present:
+            if not table.outlives_session:
+                self._change(
+                    connection, f"DELETE FROM {table.name} WHERE session_id = CAST(:session_id AS TEXT)", wanted
+                )
         self._change(connection, statements.DELETE_SESSION, wanted)
+        if GENERATIONS in present:
+            self._change(connection, statements.BEGIN_ANEW, wanted)
 
     def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
         wanted = {"session_id": session_id, "id": whole_number(item_id)}
@@ -238,16 +295,24 @@ class SqliteBackend(PagedBackend):
     def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
         count = 0
         with self.writing() as connection:
+            present = self._known_branch_tables(connection)
             for stored in items:
                 with suppress(UnknownItem):
                     wanted = {"session_id": session_id, "id": whole_number(stored.id)}
                     self._expect(connection, wanted, stored.raw)
-                    self._delete_item(connection, wanted)
+                    self._delete_item(connection, wanted, present)
                     count += 1
         return count
 
-    def _delete_item(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> None:
+    def _delete_item(
+        self, connection: sqlite3.Connection, wanted: dict[str, Any], present: Collection[BranchTable]
+    ) -> None:
+        """Deletes an item from all branches that share it."""
+        if STRUCTURE in present:
+            self._change(connection, statements.DELETE_STRUCTURE_OF_ITEM, wanted)
         self._change(connection, statements.DELETE_ITEM, wanted)
+        if STRUCTURE in present and USAGE in present:
+            self._change(connection, statements.DELETE_USAGE_OF_EMPTY_TURNS, wanted)
 
     def _expect(self, connection: sqlite3.Connection, wanted: dict[str, Any], expected: str) -> None:
         """Raises UnknownItem and ItemChanged."""
@@ -297,15 +362,6 @@ class SqliteBackend(PagedBackend):
         )
 
 
-def identifier(name: str) -> str:
-    escaped = name.replace('"', '""')
-    return f'"{escaped}"'
-
-
-def has_branches(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'message_structure'").fetchone() is not None
-
-
 KIND = StoreKind(
     "sqlite",
     "SQLite file",
@@ -313,4 +369,5 @@ KIND = StoreKind(
     open=SqliteBackend,
     form=SqliteForm,
     has_tables=True,
+    layouts=PLAIN_LAYOUTS,
 )

@@ -71,3 +71,24 @@ REPLACE = (
     "UPDATE {messages} SET message_data = CAST(:text AS TEXT) WHERE session_id = CAST(:session_id AS TEXT) AND id = :id"
 )
 DELETE_ITEM = "DELETE FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) AND id = :id"
+
+# Of this session alone: in a file of several pairs of tables the numbers of their items are the same.
+DELETE_STRUCTURE_OF_NEWEST = """
+DELETE FROM message_structure WHERE session_id = CAST(:session_id AS TEXT) AND message_id IN (
+    SELECT id FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) ORDER BY id DESC LIMIT :limit
+)
+"""
+DELETE_STRUCTURE_OF_ITEM = (
+    "DELETE FROM message_structure WHERE session_id = CAST(:session_id AS TEXT) AND message_id = :id"
+)
+DELETE_USAGE_OF_EMPTY_TURNS = """
+DELETE FROM turn_usage WHERE session_id = CAST(:session_id AS TEXT) AND NOT EXISTS (
+    SELECT 1 FROM message_structure AS s
+    WHERE s.session_id = turn_usage.session_id AND s.branch_id = turn_usage.branch_id
+      AND s.user_turn_number = turn_usage.user_turn_number
+)
+"""
+BEGIN_ANEW = """
+INSERT INTO session_clear_generations (session_id, generation) VALUES (CAST(:session_id AS TEXT), 1)
+ON CONFLICT (session_id) DO UPDATE SET generation = generation + 1
+"""
