@@ -23,6 +23,7 @@ test: test-tools
 # What is tried before each release: whole installations, packages, upgrades, other versions of PostgreSQL, soaks.
 test-release: test-tools
 	@tools/install-sdk-tests.sh
+	@tools/install-older-sdks.sh
 	@tools/install-helm.sh
 	$(PYTEST) $(SIDE_BY_SIDE) -m release $(ARGS)
 
