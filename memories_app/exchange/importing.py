@@ -91,7 +91,9 @@ def import_entries(
             after_each()
     finally:
         counters = {"proposed": imported.proposed, "known": imported.known, "refused": len(imported.refused)}
-        audit.record_alone(audit_events.MEMORIES_IMPORTED, counters=counters)
+        # Of an import that was refused at once there is nothing to tell.
+        if any(counters.values()):
+            audit.record_alone(audit_events.MEMORIES_IMPORTED, counters=counters)
     return imported
 
 

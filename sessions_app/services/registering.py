@@ -33,14 +33,14 @@ class Registration:
 def register_sessions(store: SessionStore, session_ids: Iterable[str]) -> Registration:
     """Registers sessions of a store that cannot list them. Safe to repeat.
 
-    Asks the store for each that is not registered. Raises CannotRegister, or StoreUnavailable; sessions registered
-    until then stay.
+    Asks the store for each that is not registered. Raises CannotRegister, with nothing registered, or StoreUnavailable;
+    sessions registered until then stay.
     """
     if Capability.ENUMERATE in backend_for(store).capabilities:
         raise CannotRegister(f"{store} lists its own sessions; registration is not needed.")
     if store.attached_at is None:
         raise CannotRegister(f"{store} is not attached. Run attach_store {store}.")
-    registration, ids = Registration(), map(_checked, dict.fromkeys(session_ids))
+    registration, ids = Registration(), [_checked(session_id) for session_id in dict.fromkeys(session_ids)]
     for batch in batched(ids, ASKED_AT_ONCE):
         _register(store, batch, registration)
     return registration

@@ -100,7 +100,9 @@ def import_transcripts(
         finally:
             runner.run(tables.aclose())
             counters = {"sessions": report.sessions, "items": report.items, "skipped": len(report.skipped)}
-            audit.record_alone(audit_events.TRANSCRIPTS_IMPORTED, target=store, counters=counters)
+            # Of an import that was refused at once there is nothing to tell.
+            if any(counters.values()):
+                audit.record_alone(audit_events.TRANSCRIPTS_IMPORTED, target=store, counters=counters)
     return report
 
 

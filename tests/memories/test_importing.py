@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from sessions_app.services.discovery import discover
 from sessions_app.services.store_config import declare_store
 from sessions_app.services.subjects import subject_for_key
 from sessions_app.stores import backend_for
+from sessions_app.stores.base import StoreUnavailable
 from tests.agents import attach_main_store
 from tests.builders import make_subject
 from tests.memories.builders import approved, proposed, reviewer_number
@@ -422,3 +423,13 @@ def test_an_imported_memory_is_approved_like_any_other(tmp_path: Path) -> None:
     approve_memory(memory, by=reviewer_number(0), content_hash=memory.content_hash)
     memory.refresh_from_db()
     assert memory.status == "approved"
+
+
+def test_an_import_that_could_not_begin_is_none_in_the_log(db: None) -> None:
+    def away() -> Iterator[UnreadableEntry]:
+        raise StoreUnavailable("It is away.")
+        yield
+
+    with pytest.raises(StoreUnavailable):
+        importing.import_entries(away())
+    assert not AuditEvent.objects.filter(type="memory.imported").exists()

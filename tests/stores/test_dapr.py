@@ -22,9 +22,10 @@ from django.urls import reverse
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord
+from sessions_app.services import registering
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.discovery import discover
-from sessions_app.services.registering import register_sessions
+from sessions_app.services.registering import CannotRegister, register_sessions
 from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend, SessionBusy, StoreUnavailable
@@ -316,6 +317,15 @@ class TestRegistered:
         page = operator.get(reverse("sessions:list"))
         assert "Where is my parcel?" in page.text
         assert "icons.svg#hexagons" in page.text
+
+    def test_of_ids_with_an_invalid_one_among_them_none_is_registered(
+        self, agent: DaprAgent, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(registering, "ASKED_AT_ONCE", 1)
+        agent.add("customer 7", user("Where is my parcel?"))
+        with pytest.raises(CannotRegister, match="is not a valid session ID"):
+            register_sessions(agent.store, ["customer 7", "x" * 5_000])
+        assert not SessionRecord.objects.exists()
 
     def test_one_whose_note_is_lost_or_nonsense_is_found_by_its_items(self, agent: DaprAgent, sidecar: Sidecar) -> None:
         for number, note in enumerate((None, b"nonsense", b"[]", b'{"updated_at": "soon"}', b'{"updated_at": "1e99"}')):
