@@ -14,10 +14,16 @@ from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Branch, Capability, Readable, StoreUnavailable
+from sessions_app.stores.base import ITEM_TAIL_BYTES, Branch, Capability, Readable, StoreUnavailable
 from sessions_app.stores.circuit_breaker import asking
 from sessions_app.stores.sealed import sealed_backend_for
 from sessions_app.whole_runs import around_item, begins_with_run, ends_with_run, with_beginning
+
+PAGE_CHARACTERS = 2_000_000
+"""Maximum length of an item that its page shows whole; a picture of a megabyte is shorter."""
+
+BEGINNING_CHARACTERS = 200_000
+"""Length of the beginning that the page of a longer item shows."""
 
 
 def reader_for(store: SessionStore, *, opens: bool = False, branch: Branch | None = None) -> Reader:
@@ -27,6 +33,13 @@ def reader_for(store: SessionStore, *, opens: bool = False, branch: Branch | Non
     loaded keys, and masked like any others.
     """
     return Reader(store, sealed_backend_for(store, opens=opens, branch=branch), opens=opens)
+
+
+def for_page(stored: StoredItem) -> StoredItem:
+    """The item, or both ends of one longer than PAGE_CHARACTERS: a page costs the same, however long its item is."""
+    if len(stored.raw) <= PAGE_CHARACTERS:
+        return stored
+    return replace(stored, raw=stored.raw[:BEGINNING_CHARACTERS], raw_tail=stored.raw[-ITEM_TAIL_BYTES:])
 
 
 def expires_at(record: SessionRecord) -> datetime | None:
@@ -111,9 +124,11 @@ class Reader:
             return [item.id for item in self.backend.page_after(session_id, position, cap + 1).items]
 
     def item(self, session_id: str, item_id: str, *, as_file: bool = False) -> StoredItem:
-        """One item, for its own page or for a file. Raises UnknownItem."""
+        """One item, for its own page or for a file; for the page of a very long one both ends. Raises UnknownItem."""
         with asking(self.store):
             stored = self.backend.item(session_id, item_id)
+        if not as_file:
+            stored = for_page(stored)
         return Masker.of_one_item(as_file=as_file).file_item(stored)
 
     def every_item(self, session_id: str) -> Iterator[StoredItem]:

@@ -14,7 +14,7 @@ from sessions_app import access
 from sessions_app.extensions import beside_item
 from sessions_app.forms import RevealForm
 from sessions_app.items import StoredItem
-from sessions_app.masked_reader import reader_for
+from sessions_app.masked_reader import BEGINNING_CHARACTERS, for_page, reader_for
 from sessions_app.models import SessionRecord
 from sessions_app.services.revealing import REVEAL
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
@@ -22,8 +22,8 @@ from sessions_app.timeline import build_timeline
 from sessions_app.views import read_audit
 from sessions_app.views.refusals import store_away
 
-RAW_CHARACTERS = 200_000
-"""Maximum number of characters on the page of an item; the download is complete."""
+RAW_CHARACTERS = BEGINNING_CHARACTERS
+"""Maximum number of characters of the stored text on the page of an item; the download is complete."""
 
 MOST_PART_DIGITS = 10
 
@@ -67,7 +67,7 @@ def item_page(
     request: OperatorRequest, record: SessionRecord, stored: StoredItem, form: RevealForm | None
 ) -> HttpResponse:
     """Page of an item: masked, with the form to reveal it; without a form it is revealed."""
-    envelope = ""
+    stored, envelope = for_page(stored), ""
     if stored.seal and stored.seal.is_open:
         envelope = reader_for(record.store).item(record.session_id, stored.id).raw
     context = {
@@ -75,7 +75,7 @@ def item_page(
         "item": stored,
         "envelope": envelope[:RAW_CHARACTERS],
         "raw": stored.raw[:RAW_CHARACTERS],
-        "is_cut": len(stored.raw) > RAW_CHARACTERS,
+        "is_cut": len(stored.raw) > RAW_CHARACTERS or not stored.is_whole,
         "timeline": build_timeline([stored], starts_session=False, ends_session=False),
         "first_part": first_part(request.GET.get("part", "")),
         "form": form,
