@@ -15,6 +15,7 @@ from django.db.models.lookups import LessThanOrEqual
 
 from memadmin import audit
 from memadmin.audit.log.triggers import Calling
+from memadmin.clamped_times import is_representable
 from memories_app.models.erased_sources import not_of_erased
 from memories_app.models.memories import LONGEST_QUOTE, Memory
 from memories_app.tool_provenance import LONGEST_TOOL
@@ -55,6 +56,7 @@ class Evidence(models.Model):
         constraints: ClassVar = [
             models.CheckConstraint(condition=LessThanOrEqual(Length("quote"), LONGEST_QUOTE), name="quote_is_short"),
             models.CheckConstraint(condition=Q(gone_at__isnull=True) | Q(quote=""), name="gone_evidence_has_no_quote"),
+            models.CheckConstraint(condition=is_representable("said_at"), name="evidence_time_is_readable"),
         ]
         triggers: ClassVar = [
             Calling("hash_quote", "memadmin_hash_quote()", before="INSERT", level=pgtrigger.Row),

@@ -16,14 +16,15 @@ from django.contrib.postgres.functions import RandomUUID, TransactionNow
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector, SearchVectorField
 from django.db import models
-from django.db.models import F, Q, Value
+from django.db.models import F, Func, Q, Value
 from django.db.models.functions import Cast, Coalesce, Length, Now
-from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
+from django.db.models.lookups import Exact, GreaterThanOrEqual, LessThanOrEqual
 from django.urls import reverse
 from pgvector.django import HnswIndex, VectorField
 
 from memadmin import audit
 from memadmin.audit.log.triggers import Calling
+from memadmin.clamped_times import is_representable
 from memories_app.models import querysets
 from memories_app.models.data import AnyJsonField
 from sessions_app.models import Subject
@@ -192,6 +193,16 @@ class Memory(models.Model):
                 name="memory_data_is_small",
             ),
             models.CheckConstraint(condition=Q(agents__len__lte=MOST_AGENTS), name="memory_agents_are_few"),
+            models.CheckConstraint(
+                condition=is_representable("valid_from") & is_representable("valid_until"),
+                name="memory_validity_is_readable",
+            ),
+            models.CheckConstraint(
+                condition=Q(agents=[])
+                | Q(Exact(Func(F("agents"), function="array_ndims"), 1))
+                & Q(Exact(Func(F("agents"), Value(None), function="array_remove"), F("agents"))),
+                name="memory_agents_are_a_list",
+            ),
             models.CheckConstraint(
                 condition=Q(confidence__gte=0.0, confidence__lte=1.0), name="confidence_is_between_0_and_1"
             ),

@@ -22,6 +22,7 @@ from django.urls import reverse
 
 from memadmin import audit
 from memadmin.audit.log.triggers import Calling
+from memadmin.clamped_times import REPRESENTABLE_IN_SQL
 from sessions_app.models import querysets
 from sessions_app.models.grams import Grams
 from sessions_app.models.stores import SessionStore
@@ -130,6 +131,16 @@ class SessionRecord(models.Model):
         # Agents write these rows through the triggers on their own tables; those writes are theirs, and recorded there.
         triggers: ClassVar = [
             Calling("refuse_forgotten", "memadmin_refuse_forgotten()", after="INSERT", level=pgtrigger.Row),
+            *(
+                Calling(
+                    name,
+                    "memadmin_clamp_activity()",
+                    before=event,
+                    level=pgtrigger.Row,
+                    condition=pgtrigger.Condition(f"NOT ({REPRESENTABLE_IN_SQL.format('NEW.last_activity_at')})"),
+                )
+                for name, event in (("clamp", "INSERT"), ("clamp_changed", "UPDATE OF last_activity_at"))
+            ),
             Calling(
                 "subject_given",
                 "memadmin_subject_of_session()",

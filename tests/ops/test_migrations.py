@@ -237,6 +237,8 @@ def test_all_our_apps_had_a_history() -> None:
 @pytest.mark.django_db
 def test_a_database_with_the_replaced_migrations_has_the_first_ones() -> None:
     first, before = applied(), {*migrating.REPLACED.items(), ("audit", "0001_log_functions")}
+    # What later ones do is in the database, too.
+    before |= {(app, name) for app, name in first if app in migrating.REPLACED and name not in migrating.FIRST}
     pretend(before)
     assert "audit.0002_triggers_and_rows" in health.missing_migrations()
     out = StringIO()
