@@ -218,12 +218,34 @@ def name_of_page(page: Page) -> str:
 
 def assert_has_room(page: Page) -> None:
     assert_no_sideways_scroll(page)
+    assert_no_scroll_by_a_few_pixels(page)
     assert_buttons_hold_their_words(page)
 
 
 def assert_no_sideways_scroll(page: Page) -> None:
     width, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
     assert width <= room, f"{page.url} is {width} px wide and scrolls sideways"
+
+
+def assert_no_scroll_by_a_few_pixels(page: Page) -> None:
+    """Nothing scrolls inside by a few pixels: where scrollbars take space, such a part would have one for nothing.
+
+    A part that scrolls in one direction does so in the other, too, unless its style says otherwise.
+    """
+    scrolling = page.evaluate(
+        """[...document.querySelectorAll("body *")].flatMap((each) => {
+            const { overflowX, overflowY } = getComputedStyle(each);
+            const scrolls = (overflow, size, room) => /auto|scroll/.test(overflow) && size > room && size < room + 5;
+            const name = `${each.localName}.${[...each.classList].join(".")}`;
+            return [
+                ...(scrolls(overflowY, each.scrollHeight, each.clientHeight)
+                    ? [`${name} is ${each.scrollHeight} px high in ${each.clientHeight}`] : []),
+                ...(scrolls(overflowX, each.scrollWidth, each.clientWidth)
+                    ? [`${name} is ${each.scrollWidth} px wide in ${each.clientWidth}`] : []),
+            ];
+        })"""
+    )
+    assert not scrolling, f"{page.url} scrolls inside by a few pixels: {scrolling}"
 
 
 def assert_buttons_hold_their_words(page: Page) -> None:

@@ -51,6 +51,16 @@ FAULTS = {
         '<a class="btn" href="/">Switch to another</a>',
         "squeezes",
     ),
+    "table-that-scrolls-down-by-a-pixel": (
+        "div { overflow-x: auto } p { margin: 0 0 -1px }",
+        "<div tabindex='0'><p>Tea</p></div>",
+        "scrolls inside",
+    ),
+    "tabs-that-scroll-sideways-by-pixels-on-a-phone": (
+        "div { overflow-x: auto } @media (max-width: 500px) { div { width: 100px } } p { width: 104px }",
+        "<div tabindex='0'><p>Tea</p></div>",
+        "scrolls inside",
+    ),
     "in-a-part-that-comes-later": (
         "@media (max-width: 500px), (prefers-color-scheme: dark) { button { display: none } }",
         '<script src="/static/django_htmx/htmx-2.min.js"></script><p hx-get="/part/" hx-trigger="load">Tea</p>',
