@@ -103,7 +103,9 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
         except role_requests.RoleRequestRefused as problem:
             messages.error(request, str(problem))
             return redirect("admin:auth_user_change", id)
-        if not event.is_void:
+        if event.is_void:
+            response.status_code = HTTPStatus.UNPROCESSABLE_ENTITY
+        else:
             tell_rights_taken(request, taken)
         return response
 

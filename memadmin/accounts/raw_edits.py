@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from http import HTTPStatus
 from typing import Any, cast
 
 from django import forms
@@ -104,6 +105,8 @@ class ReasonedEdits(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in i
         shown = response.context_data
         may_save = shown["has_add_permission"] if shown["add"] else shown["has_change_permission"]
         shown["asks_why"] = may_save or shown["has_editable_inline_admin_formsets"]
+        if shown["errors"]:
+            response.status_code = HTTPStatus.UNPROCESSABLE_ENTITY
         return cast(HttpResponse, response)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:

@@ -1,8 +1,8 @@
 """Re-authentication before actions that cannot be undone, for `web.reauth`.
 
-No request is repeated automatically. A form sent without a recent sign-in returns a page at the same address, with the
-input and the question. After the answer the page still has the input, and the user submits it once more. The input
-stays in the browser all the time; the server stores none of it.
+A form sent without a recent sign-in is checked; if it is valid, the page at the same address asks the question and has
+the input. The answer is sent with the input, and the action is carried out with it, at once. The input stays in the
+browser all the time; the server stores none of it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from allauth.mfa.webauthn.views import ReauthenticateWebAuthnView
 from django.contrib.auth.models import User
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.cache import add_never_cache_headers
@@ -29,18 +30,25 @@ from django_htmx.http import HttpResponseClientRedirect
 from memadmin import audit
 from memadmin.accounts import audit_events
 from memadmin.accounts.reauth import is_confirmed_recently, note_confirmation
-from memadmin.web.reauth import READING, asks_for_proof
+from memadmin.web.reauth import READING, Rehearse, asks_for_proof
 from memadmin.web.requests import OperatorRequest
 
 
 @asks_for_proof
-def ask_unless_recent(request: HttpRequest, doing: str, is_file: bool) -> HttpResponse | None:
+def ask_unless_recent(
+    request: HttpRequest, doing: str, is_file: bool, rehearse: Rehearse | None
+) -> HttpResponseBase | None:
+    """None with a recent sign-in or the right answer; else the view's response to an invalid form, or the question."""
     if is_confirmed_recently(request):
         return None
-    return ask(cast(OperatorRequest, request), doing=doing, is_file=is_file)
+    question = ReauthQuestion(cast(OperatorRequest, request))
+    if question.is_answered():
+        return None
+    return (rehearse and rehearse()) or ask(question, doing=doing, is_file=is_file)
 
 
-def ask(request: OperatorRequest, *, doing: str, is_file: bool = False) -> HttpResponse:
+def ask(question: ReauthQuestion, *, doing: str, is_file: bool = False) -> HttpResponse:
+    request = question.request
     if not request.accepts("text/html"):
         return JsonResponse(
             {"error": "Confirm it's you first: this action needs a sign-in from the last 5 minutes."}, status=403
@@ -50,16 +58,8 @@ def ask(request: OperatorRequest, *, doing: str, is_file: bool = False) -> HttpR
         query = {"next": came_from, "for": "file"} if is_file and came_from else {"next": request.get_full_path()}
         address = f"{reverse('accounts:confirm')}?{urlencode(query)}"
         return HttpResponseClientRedirect(address) if request.htmx else redirect(address)
-    question = ReauthQuestion(request)
-    is_answered = question.is_answered()
-    context = {
-        "doing": doing,
-        "question": question,
-        "kept": list(typed(request)),
-        "is_answered": is_answered,
-        "way_back": way_back(request),
-    }
-    response = render(request, "accounts/confirm_form.html", context, status=200 if is_answered else 422)
+    context = {"doing": doing, "question": question, "kept": list(typed(request)), "way_back": way_back(request)}
+    response = render(request, "accounts/confirm_form.html", context, status=422)
     add_never_cache_headers(response)
     if request.htmx:
         # A fragment sent the request; the question replaces the whole page, and the next request is sent without htmx.

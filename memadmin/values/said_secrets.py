@@ -58,7 +58,7 @@ ACCENTS = re.compile("[\u0300-\u036f]+")
 NO_LETTER = re.compile(r"[\W_]+")
 
 
-class Name(NamedTuple):
+class SecretName(NamedTuple):
     """A name of a secret in a text."""
 
     start: int
@@ -224,7 +224,7 @@ def _find(text: str) -> Iterator[Place]:
                     yield place
 
 
-def _names_in(text: str) -> Iterator[Name]:
+def _names_in(text: str) -> Iterator[SecretName]:
     for stem, words in STEMS.items():
         place = text.find(stem)
         while place >= 0:
@@ -235,19 +235,19 @@ def _names_in(text: str) -> Iterator[Name]:
             place = text.find(stem, place + len(stem))
 
 
-def _name_of(text: str, word: str, start: int) -> Name | None:
+def _name_of(text: str, word: str, start: int) -> SecretName | None:
     """The name that ends in this word, which begins at `start`."""
     end = start + len(word)
     if word.isascii() and not AFTER_NAME.match(text, end):
         return None
     form = ENDING_IN[word]
     if form and (match := form.search(text, max(end - LONGEST_NAME, 0), end)):
-        return Name(match.start(), end, cast(Kind, match.lastgroup), word.isascii())
+        return SecretName(match.start(), end, cast(Kind, match.lastgroup), word.isascii())
     is_whole = not word.isascii() or len(word) >= LONG_WORD or not text[max(start - 1, 0) : start].isalnum()
-    return Name(start, end, NAMES[word], word.isascii()) if word in NAMES and is_whole else None
+    return SecretName(start, end, NAMES[word], word.isascii()) if word in NAMES and is_whole else None
 
 
-def _after(text: str, name: Name) -> Place | None:
+def _after(text: str, name: SecretName) -> Place | None:
     """The value that a link connects to the name before it."""
     if not (name.is_latin and text[name.end : name.end + 4].isascii()) and (place := _after_japanese(text, name)):
         return place
@@ -275,7 +275,7 @@ def _after(text: str, name: Name) -> Place | None:
     return None
 
 
-def _after_japanese(text: str, name: Name) -> Place | None:
+def _after_japanese(text: str, name: SecretName) -> Place | None:
     link = LINK_JA.match(text, name.end)
     if link is None or (name.is_latin and link[0] == ""):
         return None
@@ -284,7 +284,7 @@ def _after_japanese(text: str, name: Name) -> Place | None:
     return place if place and (link["colon"] or AFTER_JA.match(text, place[1])) else None
 
 
-def _before(text: str, name: Name) -> Place | None:
+def _before(text: str, name: SecretName) -> Place | None:
     """The value that a link connects to the name after it: "X is my password", "I use X as my password"."""
     begin = max(name.start - BEFORE, 0)
     if AFTER_JA.match(text, name.end) and (value := BEFORE_JA.search(text, begin, name.start)):

@@ -11,6 +11,7 @@ from sessions_app.registry.attach_plan import (
     plan_declaration,
     plan_removal,
     refuse_place_of_another,
+    refuse_unusable,
 )
 from sessions_app.registry.checking import check, health, health_of_all, own_health
 from sessions_app.registry.duplicate_locations import SAME_PLACE, Places
@@ -55,5 +56,6 @@ __all__ = [
     "plan_declaration",
     "plan_removal",
     "refuse_place_of_another",
+    "refuse_unusable",
     "unconnected_tables",
 ]

@@ -64,7 +64,7 @@ class AttachStep:
 def plan_attachment(store: SessionStore) -> list[AttachStep]:
     """Missing steps in order; empty when nothing is missing. Raises AttachRefused."""
     if not has_fence(store):
-        _refuse(problem for problem in backend_for(store).health().problems if problem.is_fatal)
+        refuse_unusable(store)
         if store.attached_at:
             return []
         refuse_place_of_another(store)
@@ -82,6 +82,11 @@ def plan_attachment(store: SessionStore) -> list[AttachStep]:
         if store.attached_at is None:
             steps.append(_note(store, sql.SQL("now()"), "Record that the store is attached"))
     return steps
+
+
+def refuse_unusable(store: SessionStore) -> None:
+    """Raises AttachRefused for a store without a fence that has not what its kind needs, and StoreUnavailable."""
+    _refuse(problem for problem in backend_for(store).health().problems if problem.is_fatal)
 
 
 def refuse_place_of_another(store: SessionStore) -> None:

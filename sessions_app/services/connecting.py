@@ -26,8 +26,14 @@ def connect_store(name: str, kind: StoreKind, *, options: Mapping[str, str], **t
 
     Raises AttachRefused, or StoreUnavailable; see `attach_declared`.
     """
-    store, _ = attach_declared(name, {"kind": kind.name, "options": options, "must_be_new": True, **tables})
+    declared = {"kind": kind.name, "options": options, "must_be_new": True, "check": _refuse_unusable, **tables}
+    store, _ = attach_declared(name, declared)
     return store
+
+
+def _refuse_unusable(store: SessionStore) -> None:
+    registry.refuse_place_of_another(store)
+    registry.refuse_unusable(store)
 
 
 def attach_declared(
@@ -39,7 +45,9 @@ def attach_declared(
     outside transactions.
     """
     with transaction.atomic():
-        before = SessionStore.objects.select_for_update().filter(name=name).first()
+        existing = SessionStore.objects.filter(name=name)
+        # Without a row to lock nothing is changed yet: what is refused comes before the question for a password.
+        before = existing.select_for_update().first() if existing.exists() else None
         store = declare_store(name, **declared)
         registry.refuse_place_of_another(store)
         registry.plan_attachment(store)

@@ -85,6 +85,7 @@ def add_pattern(store: SessionStore, *, name: str, text: str, subject_kind: Subj
     Pattern.parse(text)
     patterns = patterns_to_change(store)
     check_name(patterns, name)
+    try_sessions_again(store)
     with audit.recording(audit_events.PATTERN_ADDED, by=by) as event:
         event.target = pattern = SessionIdPattern.objects.create(
             store=store, position=len(patterns), name=name, pattern=text, subject_kind=subject_kind
@@ -102,6 +103,7 @@ def change_pattern(
     pattern = current(pattern, patterns)
     check_name([other for other in patterns if other.pk != pattern.pk], name)
     audit.record(audit_events.PATTERN_CHANGED, by=by, target=pattern)
+    try_sessions_again(pattern.store)
     pattern.name, pattern.pattern, pattern.subject_kind = name, text, subject_kind
     pattern.save(update_fields=["name", "pattern", "subject_kind"])
     return pattern
@@ -114,6 +116,7 @@ def move_pattern_up(pattern: SessionIdPattern, *, by: User) -> None:
     place = patterns.index(current(pattern, patterns))
     if place:
         audit.record(audit_events.PATTERN_MOVED, by=by, target=pattern)
+        try_sessions_again(pattern.store)
         patterns[place - 1 : place + 1] = [patterns[place], patterns[place - 1]]
     number(patterns)
 
@@ -124,14 +127,20 @@ def delete_pattern(pattern: SessionIdPattern, *, by: User) -> None:
     patterns = patterns_to_change(pattern.store)
     if any(other.pk == pattern.pk for other in patterns):
         audit.record(audit_events.PATTERN_DELETED, by=by, target=pattern)
+        try_sessions_again(pattern.store)
     number([other for other in patterns if other.pk != pattern.pk])
     SessionIdPattern.objects.filter(pk=pattern.pk).delete()
 
 
 def patterns_to_change(store: SessionStore) -> list[SessionIdPattern]:
-    """The store's patterns in order, for this transaction alone; all its sessions count as not tried from now on."""
-    SessionStore.objects.filter(pk=store.pk).update(patterns_version=F("patterns_version") + 1)
+    """The store's patterns in order, for this transaction alone."""
+    SessionStore.objects.select_for_update(no_key=True).filter(pk=store.pk).first()
     return list(SessionIdPattern.objects.of(store))
+
+
+def try_sessions_again(store: SessionStore) -> None:
+    """Counts all sessions of the store as not tried from now on."""
+    SessionStore.objects.filter(pk=store.pk).update(patterns_version=F("patterns_version") + 1)
 
 
 def current(pattern: SessionIdPattern, patterns: Sequence[SessionIdPattern]) -> SessionIdPattern:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zoneinfo
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from django.conf import settings
@@ -39,11 +39,13 @@ def declare_store(
     mode: str = "",
     agent_roles: Sequence[str] = (),
     must_be_new: bool = False,
+    check: Callable[[SessionStore], None] = lambda store: None,
 ) -> SessionStore:
     """The saved row of a store; parameters that are not given stay unchanged. The main store's come from the settings.
 
     `options` are the settings of the kind. Raises AttachRefused when a value is invalid, or would move an attached
-    store to another place; if it `must_be_new`, also when there is one of this name, or is by now.
+    store to another place; if it `must_be_new`, also when there is one of this name, or is by now; and what `check`
+    raises, which gets the row before it is saved.
     """
     if name == MAIN_STORE:
         if sessions_table or messages_table or timezone or options or kind not in ("", MAIN_KIND):
@@ -72,6 +74,7 @@ def declare_store(
         _refuse_to_move(store, *before)
     _refuse_nonsense(store)
     _refuse_place_of_another(store)
+    check(store)
     _save(store)
     return store
 

@@ -178,6 +178,9 @@ def add_alias(subject: Subject, *, kind: SubjectKind, key: str, by: User) -> Sub
     """Adds an id to a subject. Raises BadKey, SubjectWasErased, and AliasTaken when it belongs to a subject already."""
     if not is_key(key):
         raise BadKey
+    same = SubjectAlias.objects.select_related("subject").filter(kind=kind, key=key)
+    if taken := same.first():
+        raise AliasTaken(taken)
     try:
         with erasure_explained(), transaction.atomic(), audit.recording(audit_events.ALIAS_ADDED, by=by) as event:
             event.target = alias = SubjectAlias.objects.create(
@@ -186,7 +189,7 @@ def add_alias(subject: Subject, *, kind: SubjectKind, key: str, by: User) -> Sub
             event.subject = subject
             return alias
     except IntegrityError:
-        raise AliasTaken(SubjectAlias.objects.select_related("subject").get(kind=kind, key=key)) from None
+        raise AliasTaken(same.get()) from None
 
 
 @erasure_explained()

@@ -12,14 +12,19 @@ from django.urls import reverse
 
 from memadmin.accounts import reauth_views
 from memadmin.audit.models import AuditEvent
-from sessions_app.models import SessionStore
+from memadmin.erasure.services import send_back
+from memadmin.rehearsal import Rehearsal
+from sessions_app.models import SessionIdPattern, SessionStore
 from tests.accounts.factors import code_of, let_proof_age, with_app
+from tests.builders import make_subject
+from tests.erasure.builders import awaiting
 from tests.people import person
+from tests.ports import free_port
 from tests.raw_edits import WHY
 
 pytestmark = pytest.mark.django_db
 
-TYPED = {"last_name": 'Line one\r\n<b>two</b> "3"', "groups": ["1", "2"]}
+TYPED = {"username": "support", "is_active": "on", "last_name": '<b>two</b> "3"', "groups": ["1", "2"], **WHY}
 RIGHT = {"confirm-password": "administrator"}
 
 
@@ -74,19 +79,108 @@ def test_the_form_comes_back_with_the_question_and_with_what_was_typed(boss: Cli
     assert "no-store" in answer["Cache-Control"]
 
 
-def test_the_right_answer_sends_nothing_by_itself(boss: Client, clerk: User) -> None:
-    answer = boss.post(change(clerk), {**TYPED, "confirm-password": "administrator"})
-    assert answer.status_code == 200
-    assert "Confirmed" in answer.text
-    assert "administrator" not in str(kept(answer.text).values()), "the password goes no further"
+def test_the_right_answer_carries_the_action_out_and_shows_its_result(boss: Client, clerk: User) -> None:
+    asked = boss.post(change(clerk), TYPED)
+    answer = boss.post(change(clerk), {**kept(asked.text), **RIGHT}, follow=True)
+    assert "was changed successfully" in answer.text
     clerk.refresh_from_db()
-    assert clerk.last_name == ""
-    form = {"username": "support", "is_active": "on", "last_name": "Known"} | WHY
-    assert boss.post(change(clerk), form).status_code == 302
-    clerk.refresh_from_db()
-    assert clerk.last_name == "Known"
+    assert clerk.last_name == TYPED["last_name"]
     event = AuditEvent.objects.get(type="person.confirmed")
     assert event.reason_code == "password"
+    # Another one within five minutes is not asked about.
+    assert boss.post(change(clerk), {**TYPED, "last_name": "Known"}).status_code == 302
+
+
+def test_invalid_input_is_found_before_the_question(boss: Client, clerk: User) -> None:
+    """A page, and a form of Django admin: the password would be typed for nothing."""
+    new = {"username": "support", "name": "", "email": "support@example.org", "way": "link"}
+    for address, form, complaint in (
+        (reverse("people:new"), new, "Another account has this user name."),
+        (change(clerk), {**TYPED, "username": "b c"}, "Enter a valid username"),
+        (change(clerk), {**TYPED, "why-reason": ""}, "errornote"),
+    ):
+        page = boss.post(address, form)
+        assert (page.status_code, complaint in page.text) == (422, True), complaint
+        assert "Confirm it's you" not in page.text
+    assert not AuditEvent.objects.filter(type__in=["person.confirmed", "person.added"]).exists()
+    page = boss.post(reverse("people:new"), {**new, "username": "clerk"})
+    assert "Confirm your password to add an account." in page.text
+    assert not User.objects.filter(username="clerk").exists()
+    sent = kept(page.text)
+    page = boss.post(reverse("people:new"), {**sent, **RIGHT})
+    assert "clerk" in page.text
+    assert User.objects.filter(username="clerk").exists()
+    # Sent twice, or again by the browser's way back: the form says so, nothing is done twice.
+    page = boss.post(reverse("people:new"), {**sent, **RIGHT})
+    assert (page.status_code, User.objects.filter(username="clerk").count()) == (422, 1)
+
+
+def test_what_a_service_refuses_is_found_before_the_question(boss: Client) -> None:
+    store = SessionStore.objects.create(name="tried", kind="sqlalchemy", sessions_table="s", messages_table="m")
+    SessionIdPattern.objects.create(store=store, name="first", pattern="customer_{subject}", position=0)
+    address = reverse("sessions:pattern-add", args=[store.name])
+    form = {"name": "first", "pattern": "user_{subject}", "subject_kind": "user"}
+    taken = boss.post(address, form)
+    assert (taken.status_code, "Confirm your password" in taken.text) == (422, False)
+    broken = boss.post(address, {**form, "name": "second", "pattern": "{"})
+    assert (broken.status_code, "Confirm your password" in broken.text) == (422, False)
+    asked = boss.post(address, {**form, "name": "second"})
+    assert "Confirm your password to change a pattern." in asked.text
+    # Somebody else takes the name while the question is read.
+    SessionIdPattern.objects.create(store=store, name="second", pattern="x_{subject}", position=1)
+    late = boss.post(address, {**kept(asked.text), **RIGHT})
+    assert (late.status_code, "Confirm your password" in late.text) == (422, False)
+    assert store.patterns.count() == 2
+
+
+def test_a_store_that_cannot_be_connected_is_found_before_the_question(
+    boss: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMADMIN_STORE_NOWHERE", f"redis://127.0.0.1:{free_port()}/0")
+    page = boss.post(
+        reverse("sessions:connect-kind", args=["redis"]), {"name": "cache", "url_env": "MEMADMIN_STORE_NOWHERE"}
+    )
+    assert (page.status_code, "Confirm your password" in page.text) == (422, False)
+    assert page.context["problem"]
+    assert not SessionStore.objects.exists()
+
+
+def test_an_id_of_another_subject_is_found_before_the_question(client: Client) -> None:
+    client.force_login(person("compliance"))
+    make_subject("cust_1")
+    let_proof_age(client)
+    address = reverse("sessions:alias-add", args=[make_subject("cust_2").pk])
+    taken = client.post(address, {"kind": "user", "key": "cust_1"})
+    assert (taken.status_code, "Confirm your password" in taken.text) == (409, False)
+    assert "Confirm your password" in client.post(address, {"kind": "user", "key": "cust_3"}).text
+
+
+def test_a_denial_is_recorded_once_and_needs_no_question(client: Client) -> None:
+    officer = person("compliance")
+    client.force_login(officer)
+    case = awaiting(make_subject("cust_1"), by=officer)
+    let_proof_age(client)
+    page = client.post(f"{case.get_absolute_url()}approve/", {"is_read": "on", "typed": "cust_1"})
+    assert (page.status_code, "Confirm your password" in page.text) == (403, False)
+    assert AuditEvent.objects.get(type="request.approval_denied").outcome == "denied"
+
+
+def test_someone_else_who_decides_meanwhile_is_told_after_the_answer(client: Client) -> None:
+    officer, second = person("compliance"), person("compliance", "reviewer")
+    client.force_login(second)
+    case = awaiting(make_subject("cust_1"), by=officer)
+    address = f"{case.get_absolute_url()}approve/"
+    let_proof_age(client)
+    wrong = client.post(address, {"is_read": "on", "typed": "cust_2"})
+    assert (wrong.status_code, "Confirm your password" in wrong.text) == (422, False)
+    asked = client.post(address, {"is_read": "on", "typed": "cust_1"})
+    assert "Confirm your password to approve an erasure." in asked.text
+    assert "cust_1" not in str(asked.headers)
+    send_back(case, by=second, note="Too broad.")
+    late = client.post(address, {**kept(asked.text), "confirm-password": second.username})
+    assert late.status_code == 409
+    case.refresh_from_db()
+    assert case.approved_by is None
 
 
 def test_a_wrong_answer_asks_again_and_keeps_all(boss: Client, clerk: User) -> None:
@@ -99,16 +193,16 @@ def test_a_wrong_answer_asks_again_and_keeps_all(boss: Client, clerk: User) -> N
 
 def test_answers_are_not_guessed(boss: Client, clerk: User) -> None:
     for number in range(5):
-        assert boss.post(change(clerk), {"confirm-password": f"guess {number}"}).status_code == 422
-    refused = boss.post(change(clerk), {"confirm-password": "administrator"})
+        assert boss.post(change(clerk), {**TYPED, "confirm-password": f"guess {number}"}).status_code == 422
+    refused = boss.post(change(clerk), {**TYPED, **RIGHT})
     assert "Too many failed attempts" in refused.text
     assert boss.post(change(clerk), TYPED).status_code == 422
 
 
 def test_a_code_answers_too(boss: Client, clerk: User) -> None:
     secret = with_app(User.objects.get(username="administrator"))
-    answer = boss.post(change(clerk), {"confirm-code": code_of(secret)})
-    assert "Confirmed" in answer.text
+    answer = boss.post(change(clerk), {**TYPED, "confirm-code": code_of(secret)})
+    assert answer.status_code == 302
     assert AuditEvent.objects.get(type="person.confirmed").reason_code == "totp"
 
 
@@ -216,6 +310,11 @@ def test_without_the_decorator_an_old_proof_would_do(
 
 class TestWhatAsks:
     """Each of these is refused with an old proof, and not for another reason."""
+
+    @pytest.fixture(autouse=True)
+    def without_rehearsal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Forms here are empty."""
+        monkeypatch.setattr(Rehearsal, "refusal_by", lambda *_: None)
 
     def asked(self, client: Client, address: str) -> bool:
         let_proof_age(client)

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from django.db import DEFAULT_DB_ALIAS, Error, connections, transaction
@@ -18,6 +19,7 @@ from memadmin import log_context
 from memadmin.audit.log import actors, ids, proofs
 from memadmin.audit.log.actors import Actor
 from memadmin.audit.log.types import EventType
+from memadmin.rehearsal import Rehearsal
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -130,8 +132,14 @@ def recording(event_type: EventType, *, by: By = None, using: str = DEFAULT_DB_A
 def record_alone(
     event_type: EventType, *, by: By = None, using: str = DEFAULT_DB_ALIAS, **columns: Unpack[Columns]
 ) -> uuid.UUID:
-    """Like `record`, in a transaction of its own: for denied or failed actions, after their own was rolled back."""
+    """Like `record`, in a transaction of its own: for denied or failed actions, after their own was rolled back.
+
+    In a rehearsal of an action it is written if its response is sent, and before it is.
+    """
     event = Recording(ids.uuid7(), **columns)
+    if rehearsal := Rehearsal.current():
+        rehearsal.note(partial(_write, event_type, event, _actor(by), using))
+        return event.id
     if not connections[using].in_atomic_block:
         # A single statement is its own transaction and saves the round trips that begin and commit one.
         return _write(event_type, event, _actor(by), using)

@@ -141,7 +141,7 @@ def release_hold(hold: LegalHold, *, by: User) -> LegalHold:
                 raise NotSecondPerson
             return changed(hold, audit_events.HOLD_RELEASED, by=by, released_by=by, released_at=Now())
     except NotSecondPerson:
-        audit.record(audit_events.HOLD_REFUSED, by=by, target=hold, subject=hold.subject_id, outcome="denied")
+        audit.record_alone(audit_events.HOLD_REFUSED, by=by, target=hold, subject=hold.subject_id, outcome="denied")
         raise
 
 

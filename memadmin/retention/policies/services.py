@@ -174,7 +174,7 @@ def approve_change(
                 version, approved_by=by, approved_at=Now(), starts_at=Now() + (grace() if after is None else after)
             )
     except ApprovedByProposer:
-        audit.record(audit_events.CHANGE_DENIED, by=by, target=version, outcome="denied")
+        audit.record_alone(audit_events.CHANGE_DENIED, by=by, target=version, outcome="denied")
         raise
 
 
