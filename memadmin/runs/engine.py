@@ -316,7 +316,7 @@ class Lease:
                 ours.update(lease_until=None)
 
 
-class Rehearsal(Lease):
+class UnstoredLease(Lease):
     """A lease on a run that is not stored: for previews and dry runs, which count and change nothing."""
 
     def __init__(self, run: Run) -> None:

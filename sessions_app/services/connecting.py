@@ -26,14 +26,9 @@ def connect_store(name: str, kind: StoreKind, *, options: Mapping[str, str], **t
 
     Raises AttachRefused, or StoreUnavailable; see `attach_declared`.
     """
-    declared = {"kind": kind.name, "options": options, "must_be_new": True, "check": _refuse_unusable, **tables}
+    declared = {"kind": kind.name, "options": options, "must_be_new": True, "check": registry.refuse_unusable, **tables}
     store, _ = attach_declared(name, declared)
     return store
-
-
-def _refuse_unusable(store: SessionStore) -> None:
-    registry.refuse_place_of_another(store)
-    registry.refuse_unusable(store)
 
 
 def attach_declared(

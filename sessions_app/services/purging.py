@@ -11,7 +11,7 @@ from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.runs import engine
-from memadmin.runs.engine import Lease, Rehearsal, Wait
+from memadmin.runs.engine import Lease, UnstoredLease, Wait
 from memadmin.runs.models import Run
 from memadmin.runs.services import request_run
 from sessions_app import audit_events
@@ -88,7 +88,7 @@ def preview_purge(store: SessionStore, *, older_than: timedelta | None = None) -
     before = checked_instant(store, older_than)
     rewriter = rewriter_for(store, Capability.ERASE_ITEMS)
     run = Run(kind=RUN_KIND, parameters=parameters_of(store, before), counters={}, exceptions=[], cursor=START)
-    purge(Rehearsal(run), store, before, rewriter, dry_run=True)
+    purge(UnstoredLease(run), store, before, rewriter, dry_run=True)
     return PurgePreview(store, before, PurgeReport.of(run))
 
 

@@ -13,7 +13,7 @@ from django.db import transaction
 
 from memadmin import audit
 from memadmin.runs import engine
-from memadmin.runs.engine import Lease, Rehearsal, Wait
+from memadmin.runs.engine import Lease, UnstoredLease, Wait
 from memadmin.runs.models import Run
 from memadmin.runs.services import request_run
 from sessions_app import audit_events
@@ -102,7 +102,7 @@ def rotate_key(
     if dry_run:
         cursor = {**START, "phase": CHECK, "round": ROUNDS}
         run = Run(kind=RUN_KIND, parameters=parameters, counters={}, exceptions=[], cursor=cursor)
-        rotate(Rehearsal(run), store, rewriter)
+        rotate(UnstoredLease(run), store, rewriter)
         run.counters["resealed"] = run.counters.get(ItemKeyState.OLD.value, 0)
         return RotationReport.of(run)
     run = engine.carry_out(request_rotation(store, parameters), watch=watch)
