@@ -1,8 +1,9 @@
 """A Debian machine for the commands of docs/production.md, in a folder: nothing outside of it is changed.
 
-PostgreSQL 15, nginx, bash, openssl, curl and the programs of memadmin are the real ones. Stand-ins are `apt-get`,
-`useradd` and `chown`, which do nothing, `sudo`, which only names the database's administrator, `systemctl`, and `pip`
-for the packages of the lock file, which are those that are installed here.
+PostgreSQL 15, nginx, bash, openssl, curl and the programs of memadmin are the real ones. Stand-ins are `useradd` and
+`chown`, which do nothing, `apt-get`, which makes the programs of its packages available, `sudo`, which only names the
+database's administrator, `systemctl`, and `pip` for the packages of the lock file, which are those that are installed
+here.
 """
 
 from __future__ import annotations
@@ -35,6 +36,23 @@ FOLDERS = (
 """What a Debian machine has, or systemd makes by `StateDirectory`."""
 
 DOES_NOTHING = "#!/bin/sh\n"
+
+PACKAGED = {"sudo": "sudo", "nginx": "nginx", "openssl": "openssl", "curl": "curl", "psql": "postgresql"}
+"""Packages of the programs that a minimal Debian lacks. Without its package a program only says so."""
+
+NOT_INSTALLED = """#!/bin/sh
+echo "{name}: command not found; its package is {package}" >&2
+exit 127
+"""
+
+APT_GET = """#!/bin/sh
+for package; do
+    for program in $(ls {root}/packages/$package 2> /dev/null); do
+        rm {root}/programs/$program
+        [ ! -s {root}/packages/$package/$program ] || cp -p {root}/packages/$package/$program {root}/programs/
+    done
+done
+"""
 
 SUDO = """#!/bin/sh
 [ "$1 $2" = "-u postgres" ] || exit 1
@@ -79,6 +97,7 @@ class DebianMachine:
     def __init__(self, root: Path, server: PostgresServer, programs: Path) -> None:
         """`programs` are those of PostgreSQL, psql included."""
         self.root, self.web_port, self.tls_port = root, free_port(), free_port()
+        self.umask = 0o022
         for folder in FOLDERS:
             (root / folder).mkdir(parents=True)
         (root / "nginx.conf").write_text(NGINX_CONFIG.format(root=root))
@@ -93,7 +112,14 @@ class DebianMachine:
             "environments": "tests.ops.environments",
         }
         stand_ins = {"sudo": SUDO, "systemctl": SYSTEMCTL, "nginx": NGINX, "python3": PYTHON}
-        for name, text in {**stand_ins, **dict.fromkeys(("apt-get", "useradd", "chown"), DOES_NOTHING)}.items():
+        stand_ins |= {"apt-get": APT_GET, **dict.fromkeys(("useradd", "chown"), DOES_NOTHING)}
+        for name, package in PACKAGED.items():
+            packaged = root / "packages" / package / name
+            packaged.parent.mkdir(parents=True)
+            packaged.write_text(stand_ins.pop(name, "").format(**given))
+            packaged.chmod(0o755)
+            stand_ins[name] = NOT_INSTALLED.format(name=name, package=package)
+        for name, text in stand_ins.items():
             path = root / "programs" / name
             path.write_text(text.format(**given))
             path.chmod(0o755)
@@ -105,14 +131,16 @@ class DebianMachine:
         }
 
     def run(self, commands: str, folder: Path) -> str:
-        """Carries commands out, of which each must succeed. What they export is there for the next ones.
+        """Carries commands out, of which each must succeed. What they export is there for the next ones, as is their
+        mask of new files.
 
         Returns what they printed, errors included.
         """
         kept = self.root / "variables.json"
-        keep = f"{shlex.quote(sys.executable)} -c 'import json, os; print(json.dumps(dict(os.environ)))' > {kept}"
+        program = "import json, os; print(json.dumps([dict(os.environ), os.umask(0)]))"
+        keep = f"{shlex.quote(sys.executable)} -c '{program}' > {kept}"
         done = subprocess.run(
-            ["bash", "-eu", "-c", f"umask 077\n{self.here(commands)}\n{keep}"],
+            ["bash", "-eu", "-c", f"umask {self.umask:03o}\n{self.here(commands)}\n{keep}"],
             cwd=folder,
             env=self.variables,
             stdin=subprocess.DEVNULL,
@@ -122,7 +150,7 @@ class DebianMachine:
             check=False,
         )
         assert done.returncode == 0, f"{commands}\nended with {done.returncode}:\n{done.stdout}\n{self.logs()}"
-        self.variables = json.loads(kept.read_text())
+        self.variables, self.umask = json.loads(kept.read_text())
         return done.stdout
 
     def here(self, commands: str) -> str:
@@ -164,6 +192,16 @@ class DebianMachine:
         assert done.returncode == 0, f"{path}: {done.stderr}\n{self.logs()}"
         (self.root / "last-page.html").write_text(done.stdout)
         return done.stdout
+
+    def closed_to_others(self, *folders: str) -> list[Path]:
+        """What the system's other users cannot read, among them those who run memadmin, nginx and Prometheus."""
+        found = [path for folder in folders for path in (self.root / folder, *(self.root / folder).rglob("*"))]
+        readable = {True: 0o005, False: 0o004}
+        return [
+            path
+            for path in found
+            if not path.is_symlink() and path.stat().st_mode & (wanted := readable[path.is_dir()]) != wanted
+        ]
 
     def logs(self) -> str:
         """The ends of the programs' logs."""

@@ -173,8 +173,12 @@ def test_from_nothing_to_a_console_a_restore_and_an_upgrade(
     printed = carry_out("The first person")
     sign_in(machine, printed.partition("Password: ")[2].strip())
     assert "Before the backup." in machine.browse(reverse("sessions:list"))
-    [check] = INSTALLATION.commands(steps.pop("What is missing"))
+    missing = steps.pop("What is missing")
+    [check] = INSTALLATION.commands(missing)
     patiently(lambda: machine.run(check, release))
+    page = INSTALLATION.sections()[missing]
+    left = re.findall(r"^(?:warning|error): ([\w.-]+):", machine.run(check, release), re.MULTILINE)
+    assert [name for name in left if f"| `{name}` |" not in page] == [], "No step of the page mends these."
     assert "memadmin_ready 1" in carry_out("Metrics and alerts")
 
     anchor = machine.root / "var/lib/memadmin/audit-anchor.jsonl"
@@ -197,6 +201,7 @@ def test_from_nothing_to_a_console_a_restore_and_an_upgrade(
 
     with agent.writing() as said:
         carry_out("Upgrade", next_release(release, tmp_path / "next"))
+    assert not machine.closed_to_others("opt", "etc/systemd", "etc/nginx", "etc/prometheus", "usr/local/sbin")
     assert agent.remembers() == ["Before the backup.", *said]
     assert "Before the backup." in machine.browse(reverse("sessions:list")), "The administrator is still signed in."
 
