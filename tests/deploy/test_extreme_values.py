@@ -16,7 +16,7 @@ from tests.accounts.matrix import MATRIX, SUPERUSER
 from tests.accounts.test_matrix import World, address_of, browser_of, make_world, somebody
 from tests.agents import attach_main_store, make_agent_tables, run_sql, value_of
 from tests.deploy.connecting import bring_into_force, connected_as
-from tests.deploy.test_working import WAITS, run_all_jobs
+from tests.deploy.test_working import WAITS, run_jobs
 from tests.memories.test_gate import approved
 from tests.people import person
 
@@ -167,5 +167,5 @@ def test_no_value_of_an_agent_stops_a_page_or_a_job(in_force: Roles) -> None:
     assert set(taken) == set(ORDINARY), "a table of agents of which no row is tried"
     unreadable = "last_activity_at NOT BETWEEN '0002-01-01' AND '9998-12-31'"
     assert value_of(f"SELECT count(*) FROM sessions_app_sessionrecord WHERE {unreadable}") == 0
-    failed = broken_pages(browser_of(by), world) | {job: repr(problem) for job, problem in run_all_jobs().items()}
+    failed = broken_pages(browser_of(by), world) | {job: repr(problem) for job, problem in run_jobs().items()}
     assert not failed, "\n".join(f"{what}: {why}" for what, why in failed.items())

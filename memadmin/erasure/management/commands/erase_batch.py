@@ -21,7 +21,7 @@ from memadmin.erasure.batches.parsing import MOST_BYTES, BadFile
 from memadmin.erasure.management.commands.erase_subject import RECEIPT_SECONDS, write_report
 from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
 from memadmin.erasure.permissions import APPROVE, HANDLE
-from memadmin.erasure.services import RequestError
+from memadmin.erasure.services import RequestError, shown_by
 from memadmin.runs import engine
 from memadmin.runs.models import Run
 from memadmin.runs.progress_bar import progress_bar
@@ -108,9 +108,7 @@ def approved(data: bytes, name: str, ground: str, requested_by: User, approved_b
     if batch.state == State.AWAITING:
         count = services.accepted_lines(batch).count()
         typed = services.confirmation(count)
-        batch = services.approve(
-            batch, by=approved_by, typed=typed, shown=services.shown_by(batch), window=timedelta(0)
-        )
+        batch = services.approve(batch, by=approved_by, typed=typed, shown=shown_by(batch), window=timedelta(0))
     return batch
 
 
