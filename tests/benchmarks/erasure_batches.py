@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from memadmin.erasure.services import shown_by
 from tests.benchmarks import report
 from tests.benchmarks.report import Target
 
@@ -60,9 +61,7 @@ def measure_batch(keys: Sequence[str], officer: User, second: User) -> dict[str,
     with measured() as counting:
         batch = uploaded(csv_of(*keys), by=officer)
     services.request_approval(batch, by=officer)
-    batch = services.approve(
-        batch, by=second, typed=f"erase {len(keys)}", shown=services.shown_by(batch), window=timedelta(0)
-    )
+    batch = services.approve(batch, by=second, typed=f"erase {len(keys)}", shown=shown_by(batch), window=timedelta(0))
     with measured() as erasing:
         work_off_batch(batch)
     let_a_day_pass(batch)

@@ -28,6 +28,7 @@ from memadmin.erasure.services import (
     WrongState,
     extend_request,
     latest_due_date,
+    shown_by,
 )
 from memadmin.erasure.steps.away import RETRY_BUSY
 from memadmin.erasure.together import LONGEST_WAIT, wait_for_cases
@@ -189,33 +190,33 @@ def test_one_other_person_approves_all(officer: User, second: User) -> None:
     make_subjects(["ann", "bob"])
     batch = awaiting_batch(csv_of("ann", "bob"), by=officer)
     with pytest.raises(NotSecondApprover):
-        services.approve(batch, by=officer, typed="erase 2", shown=services.shown_by(batch))
+        services.approve(batch, by=officer, typed="erase 2", shown=shown_by(batch))
     same = person("compliance", "support")
     same.email = officer.email = "one@example.com"
     same.save()
     officer.save()
     with pytest.raises(NotSecondApprover):
-        services.approve(batch, by=same, typed="erase 2", shown=services.shown_by(batch))
+        services.approve(batch, by=same, typed="erase 2", shown=shown_by(batch))
     assert AuditEvent.objects.filter(type="batch.approval_denied", outcome="denied").count() == 2
     with pytest.raises(IntegrityError), transaction.atomic():
         RequestBatch.objects.filter(pk=batch.pk).update(approved_by=officer)
     for wrong in ("", "erase", "erase 3", "2"):
         with pytest.raises(services.WrongConfirmation):
-            services.approve(batch, by=second, typed=wrong, shown=services.shown_by(batch))
-    batch = services.approve(batch, by=second, typed=" Erase  2 ", shown=services.shown_by(batch))
+            services.approve(batch, by=second, typed=wrong, shown=shown_by(batch))
+    batch = services.approve(batch, by=second, typed=" Erase  2 ", shown=shown_by(batch))
     assert batch.starts_at is not None
     assert batch.starts_at > now() + timedelta(hours=3)
     assert batch.run is not None
     assert not engine.is_due(batch.run)
     with pytest.raises(WrongState):
-        services.approve(batch, by=second, typed="erase 2", shown=services.shown_by(batch))
+        services.approve(batch, by=second, typed="erase 2", shown=shown_by(batch))
 
 
 def test_nobody_approves_a_line_about_themselves(officer: User, second: User) -> None:
     make_subjects(["ann", second.username.upper()])
     batch = awaiting_batch(csv_of("ann", second.username.upper()), by=officer)
     with pytest.raises(OwnRequest):
-        services.approve(batch, by=second, typed="erase 2", shown=services.shown_by(batch))
+        services.approve(batch, by=second, typed="erase 2", shown=shown_by(batch))
 
 
 def test_each_step_needs_the_one_before(officer: User, second: User) -> None:
@@ -224,7 +225,7 @@ def test_each_step_needs_the_one_before(officer: User, second: User) -> None:
     with pytest.raises(PreviewNeeded):
         services.request_approval(batch, by=officer)
     with pytest.raises(WrongState):
-        services.approve(batch, by=second, typed="erase 1", shown=services.shown_by(batch))
+        services.approve(batch, by=second, typed="erase 1", shown=shown_by(batch))
     empty = uploaded(csv_of("nobody"), by=officer)
     for impossible in (services.request_approval, services.count_again):
         with pytest.raises(services.NothingAccepted):
@@ -234,7 +235,7 @@ def test_each_step_needs_the_one_before(officer: User, second: User) -> None:
 def test_it_is_cancelled_until_it_starts(officer: User, second: User) -> None:
     subjects = make_subjects(["ann", "bob"])
     batch = awaiting_batch(csv_of("ann", "bob"), by=officer)
-    batch = services.approve(batch, by=second, typed="erase 2", shown=services.shown_by(batch))
+    batch = services.approve(batch, by=second, typed="erase 2", shown=shown_by(batch))
     batch = services.cancel(batch, by=officer)
     assert batch.state == State.CANCELLED
     assert batch.run is not None

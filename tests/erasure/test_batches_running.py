@@ -20,7 +20,7 @@ from memadmin.erasure.batches import outcomes, services
 from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.models import RequestBatch, SubjectRequest, SuppressionEntry
 from memadmin.erasure.scan import tables
-from memadmin.erasure.services import WrongState
+from memadmin.erasure.services import WrongState, shown_by
 from memadmin.runs.models import Run
 from memories_app.models import Memory
 from sessions_app.models import SessionRecord
@@ -168,7 +168,7 @@ def test_of_two_approvers_at_once_one_approves(officer: User, second: User) -> N
         try:
             mine = RequestBatch.objects.get(pk=batch.pk)
             together.wait()
-            services.approve(mine, by=by, typed="erase 1", shown=services.shown_by(mine))
+            services.approve(mine, by=by, typed="erase 1", shown=shown_by(mine))
             ends.append("approved")
         except WrongState:
             ends.append("too late")
