@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from memadmin.accounts import reauth_views
 from memadmin.audit.models import AuditEvent
-from memadmin.erasure.services import send_back
+from memadmin.erasure.services import send_back, shown_by
 from memadmin.rehearsal import Rehearsal
 from sessions_app.models import SessionIdPattern, SessionStore
 from tests.accounts.factors import code_of, let_proof_age, with_app
@@ -173,7 +173,7 @@ def test_someone_else_who_decides_meanwhile_is_told_after_the_answer(client: Cli
     let_proof_age(client)
     wrong = client.post(address, {"is_read": "on", "typed": "cust_2"})
     assert (wrong.status_code, "Confirm your password" in wrong.text) == (422, False)
-    asked = client.post(address, {"is_read": "on", "typed": "cust_1"})
+    asked = client.post(address, {"is_read": "on", "typed": "cust_1", "shown": shown_by(case)})
     assert "Confirm your password to approve an erasure." in asked.text
     assert "cust_1" not in str(asked.headers)
     send_back(case, by=second, note="Too broad.")

@@ -455,6 +455,9 @@ def test_a_large_store_without_a_search_index_is_named(
     state = SqlWordIndex.state
     monkeypatch.setattr(SqlWordIndex, "state", lambda index: replace(state(index), is_possible=False))
     assert list(operation.search_index()) == [], "none can be built on a partitioned table"
+    monkeypatch.setattr(SqlWordIndex, "state", state)
+    call_command("search_index", "main", "--create", stdout=io.StringIO())
+    assert list(operation.search_index()) == []
 
 
 def test_stores_whose_agents_roles_nobody_said_are_told() -> None:

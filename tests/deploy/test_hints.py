@@ -471,6 +471,7 @@ TRIED: dict[tuple[str, str], tuple[Trial, ...]] = {
     ),
     ("rights.agents", "has rights on our tables"): (of_roles,),
     ("rights.agents", "Make another role the owner"): (test_another_role_owns_the_agents_tables,),
+    ("operation.search_index", "no search index"): (other_trials.test_a_large_store_without_a_search_index_is_named,),
     ("status._problems", "Events have waited"): (test_a_worker_sequences_and_signs,),
     ("status._problems", "no signed checkpoint"): (test_a_worker_sequences_and_signs,),
     ("status._problems", "Not anchored: "): (test_a_file_is_an_anchor,),

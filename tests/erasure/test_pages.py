@@ -303,7 +303,8 @@ def test_a_case_from_its_receipt_to_its_approval(
 def test_an_approval_needs_a_fresh_sign_in(second: Client, officer: User, subject: Subject) -> None:
     case = awaiting(subject, by=officer)
     let_proof_age(second)
-    answer = second.post(f"{case.get_absolute_url()}approve/", {"is_read": "on", "typed": "cust_1"})
+    confirmed = {"is_read": "on", "typed": "cust_1", "shown": shown_by(case)}
+    answer = second.post(f"{case.get_absolute_url()}approve/", confirmed)
     assert answer.status_code == 422
     case.refresh_from_db()
     assert case.state == State.AWAITING

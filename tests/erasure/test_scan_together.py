@@ -255,7 +255,7 @@ def test_who_leaves_out_a_store_that_is_away_does_not_wait_for_it(
     attached_store("files", kind="json_file", options={"path": str(folder)})
     folder.rename(tmp_path / "away")
     run = work_off_batch(batch)
-    assert run.reason == "The store files does not respond."
+    assert run.reason.startswith("The store files does not respond. To leave it out,")
     assert outcomes.counts(batch) == {LineOutcome.TO_SCAN: 3}
     ann = cases(batch)[0]
     for case in cases(batch):
