@@ -1,17 +1,20 @@
-"""Instants read from PostgreSQL are aware and in UTC, whatever zone a connection begins in."""
+"""Instants read from PostgreSQL are aware and in UTC, whatever zone a connection begins in.
+
+test_clamped_times.py has those that Python cannot represent.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from django.db import DataError, connection
+from django.db import connection
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
 instants = some.datetimes(
-    min_value=datetime(1, 1, 2),  # noqa: DTZ001  # the strategy adds the zone
-    max_value=datetime(9999, 12, 30),  # noqa: DTZ001
+    min_value=datetime(2, 1, 2),  # noqa: DTZ001  # the strategy adds the zone
+    max_value=datetime(9998, 12, 30),  # noqa: DTZ001
     timezones=some.sampled_from([UTC, timezone(timedelta(hours=5, minutes=45)), timezone(-timedelta(hours=11))]),
 )
 
@@ -46,12 +49,3 @@ def test_a_connection_that_begins_in_another_zone_is_set_to_utc(zone: str) -> No
         elsewhere.close()
     assert (begun_in, set_to) == (zone, "UTC")
     assert found == datetime(2026, 11, 30, 12, 0, 0, 500_000, UTC)
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize("text", ["infinity", "-infinity", "0044-03-15 12:00:00+00 BC", "12026-11-30 00:00:00+00"])
-def test_instants_outside_of_python_s_range_are_refused(text: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT %s::timestamptz", [text])
-        with pytest.raises(DataError):
-            cursor.fetchone()

@@ -85,7 +85,8 @@ class DaprBackend(PagedBackend):
     # --- the whole store ----------------------------------------------------------------------------------------------
 
     def health(self, *, thorough: bool = False) -> StoreHealth:
-        registered = SessionRecord.objects.filter(store=self.store).on_record().filter(missing_since=None)
+        # By its key: before a store is saved it has none, and no sessions.
+        registered = SessionRecord.objects.filter(store_id=self.store.pk).on_record().filter(missing_since=None)
         newest = registered.newest_first().values_list("session_id", flat=True).first() or ""
         began = perf_counter()
         try:

@@ -91,7 +91,8 @@ class ConversationsBackend(PagedBackend):
     # --- the whole store ----------------------------------------------------------------------------------------------
 
     def health(self, *, thorough: bool = False) -> StoreHealth:
-        registered = SessionRecord.objects.filter(store=self.store).on_record().filter(missing_since=None)
+        # By its key: before a store is saved it has none, and no sessions.
+        registered = SessionRecord.objects.filter(store_id=self.store.pk).on_record().filter(missing_since=None)
         sample = list(registered.order_by("-last_activity_at").values_list("session_id", flat=True)[:SAMPLED])
         began = perf_counter()
         try:
