@@ -288,7 +288,10 @@ class TestEveryWidget:
         expect(page.locator("#changelist")).to_be_visible()
         assert SubjectAlias.objects.get().kind == SubjectKind.USER
 
-    def test_form_without_a_reason_keeps_what_was_typed_and_takes_blocks(self, page: Page, everything: User) -> None:
+    def test_form_without_a_reason_keeps_what_was_typed_and_takes_blocks(
+        self, page: Page, everything: User, watch: Watch
+    ) -> None:
+        watch.expect("status of 422")
         store = make_store()
         page.goto(reverse("trial:sessions_app_sessionstore_change", args=[store.pk]))
         page.locator("#id_name").fill("renamed")

@@ -102,7 +102,10 @@ def test_the_pages_look_right(conversations: None, look: Look, sign_in: SignIn, 
     look("/search/00000000-0000-4000-8000-000000000000/")
 
 
-def test_an_editor_is_warned_before_a_pair_breaks(agent_tables: None, page: Page, sign_in: SignIn, look: Look) -> None:
+def test_an_editor_is_warned_before_a_pair_breaks(
+    agent_tables: None, page: Page, sign_in: SignIn, look: Look, watch: Watch
+) -> None:
+    watch.expect("status of 422")
     editor = sign_in("support")
     editor.user_permissions.add(Permission.objects.get(codename="raw_edit"))
     attach_main_store()
