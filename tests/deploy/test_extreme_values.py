@@ -149,7 +149,7 @@ def broken_pages(client: Client, world: World) -> dict[str, str]:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
+@pytest.mark.release
 def test_no_value_of_an_agent_stops_a_page_or_a_job(in_force: Roles) -> None:
     make_agent_tables()
     by = somebody(SUPERUSER)
