@@ -149,7 +149,7 @@ def holders(scope: SubjectScope, *, without: Container[str] = ()) -> Iterator[Ho
 
 
 def covered(subject: Subject, at: datetime | None = None) -> dict[str, Any]:
-    """What an approval covers as of a moment, or now: a digest of subjects, IDs and sessions, with the moment."""
+    """Digest of the subjects, IDs and sessions that an approval covers as of a moment, by default now; and the moment."""
     at = at or now()
     whole = scope_of(merge_target(subject))
     return {"digest": digest_of(whole.extent(at)), "at": at.isoformat()}

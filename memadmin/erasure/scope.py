@@ -63,7 +63,7 @@ class SubjectScope:
         )
 
     def extent(self, at: datetime) -> list[Any]:
-        """What one approval covers, as of a moment: subjects, their IDs by number, and a digest of their sessions.
+        """Subjects, numbers of their IDs, and a digest of their sessions, as of a moment: what one approval covers.
 
         What agents add later under these IDs is not part of it, and is erased all the same. Two queries.
         """

@@ -97,7 +97,7 @@ def own_health(store: SessionStore, *, anyway: bool = True) -> StoreHealth:
 
 
 def _layout_of_kind(store: SessionStore) -> str:
-    """What the kind reads, of a store that has no other layout."""
+    """Sentence about the layouts that the kind declares; empty if it declares none."""
     layouts = kind_of(store).layouts
     return f"Read as written by {', '.join(layouts)}." if layouts else ""
 

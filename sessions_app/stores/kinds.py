@@ -60,7 +60,7 @@ class StoreKind:
     has_zone: bool = False
     """Whether it may contain times in the writers' zone."""
     layouts: Sequence[str] = ()
-    """What it reads, erases and expires: versions of the library, and what each adds to the layout."""
+    """Versions of the library whose layout the kind reads, erases and expires, with what each adds to it."""
     limits: Sequence[str] = ()
     """Sentences about its limits besides the missing capabilities."""
     lacks: Mapping[Capability, str] = field(default_factory=dict)

@@ -759,7 +759,7 @@ def test_details_are_not_explained_by_made_up_events(signed_log: SignedLog, log:
 
 
 def exchange_names(kind: str) -> None:
-    """Of the first two actors of a kind; done again, it is undone."""
+    """Exchanges the names of the first two actors of a kind; a second call restores them."""
     one, other = AuditActor.objects.filter(kind=kind).order_by("ref")[:2]
     for actor, label in ((one, "taken"), (other, one.label), (one, other.label)):
         AuditActor.objects.filter(ref=actor.ref).update(label=label)

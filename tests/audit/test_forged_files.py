@@ -682,7 +682,7 @@ CUT_AND_MORE: dict[str, str] = {
 
 
 class TestAnAnchorThatWasCut:
-    """Whatever else its file contains excuses nothing, and is stated."""
+    """A cut is found in each kind of anchor; other lines of its file excuse nothing and are stated."""
 
     @pytest.fixture
     def run(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]:

@@ -66,7 +66,7 @@ ORDINARY = {
         "message_data": """'{{"role": "user", "content": "Hi"}}'""",
     },
 }
-"""What a row of each table needs at least."""
+"""Values of the required columns of each table."""
 
 WRITABLE = """
 SELECT c.table_name, c.column_name, c.udt_name, p.privilege_type

@@ -229,7 +229,7 @@ def sessions_of(store: SessionStore) -> int:
 
 
 def removal_of(store: SessionStore) -> str:
-    """What `--remove` does with a store that is not attached, as the second half of a sentence."""
+    """Second half of the sentence about what `--remove` does with a store that is not attached."""
     if not store.pk:
         return ": there is nothing to remove."
     try:
