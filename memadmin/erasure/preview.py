@@ -149,7 +149,10 @@ def holders(scope: SubjectScope, *, without: Container[str] = ()) -> Iterator[Ho
 
 
 def covered(subject: Subject, at: datetime | None = None) -> dict[str, Any]:
-    """Digest of the subjects, IDs and sessions that an approval covers as of a moment, by default now; and the moment."""
+    """Digest of the subjects, IDs and sessions that an approval covers as of a moment, by default now; with the moment.
+
+    Four queries.
+    """
     at = at or now()
     whole = scope_of(merge_target(subject))
     return {"digest": digest_of(whole.extent(at)), "at": at.isoformat()}
