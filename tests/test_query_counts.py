@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from memadmin.accounts import reauth
-from memadmin.accounts.models import RoleRequest
+from memadmin.accounts.models import Approval, RoleRequest
 from memadmin.audit.models import AuditEvent
 from memadmin.erasure.models import BatchLine, RequestBatch, RequestNote, SubjectRequest
 from memadmin.retention.models import PolicyVersion, SweepResult, SweptTable
@@ -29,6 +29,7 @@ from sessions_app.views.sessions import SESSIONS
 from sessions_app.views.timeline import STOP_POLLING
 from sessions_app.views.window import Cursor
 from tests.agents import add_items, attach_main_store, run_sql, user, value_of
+from tests.approvals import without_triggers
 from tests.builders import make_subject
 from tests.erasure.builders import make_request
 from tests.people import person, signed_in
@@ -41,7 +42,7 @@ LONG = "a-long-one"
 """The session whose timeline grows."""
 
 QUERIES = {
-    "overview": 59,
+    "overview": 58,
     "redactions": 12,
     "sessions": 17,
     "sessions of a subject": 18,
@@ -152,9 +153,12 @@ def grow(first: int, last: int) -> None:
     RequestNote.objects.bulk_create(RequestNote(request=case, code="comment", by=by) for _ in numbers)
     grow_batches(numbers, SubjectRequest.objects.filter(subject__in=subjects))
     grow_sweeps(numbers)
-    RoleRequest.objects.bulk_create(
-        RoleRequest(person=by, requested_by=by, is_superuser=True, reason="staff") for _ in numbers
-    )
+    requests = [RoleRequest(person=by, is_superuser=True, reason="staff") for _ in numbers]
+    with without_triggers():
+        for request in requests:
+            request.approval = Approval(kind="role", object_ref=request.pk, asked_by=by)
+        Approval.objects.bulk_create(request.approval for request in requests if request.approval)
+        RoleRequest.objects.bulk_create(requests)
 
 
 @pytest.fixture

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from memadmin.accounts.models import ContentGrant, Notice
+from memadmin.accounts.models import Approval, ContentGrant, Notice
 from memadmin.accounts.purposes import Purpose
 from memadmin.audit.log.groups import EventGroup, assign
 from memadmin.audit.log.reasons import EditReason
-from memadmin.audit.log.types import declare
+from memadmin.audit.log.types import ANY_OBJECT, declare
 
 assign(EventGroup.SIGN_IN, "person", "second_factor")
 assign(
     EventGroup.RIGHTS,
+    "approval",
     "grant",
     "granted_session",
     "role",
@@ -25,13 +26,20 @@ assign(
 
 GRANT = "accounts.contentgrant"
 
-GRANT_REQUESTED = declare(
-    "grant.requested",
-    "A person requested access to locked sessions; the ticket and the explanation are in the details.",
-    sentence="{actor} requested {object}[ to {sessions}]",
-    object=GRANT,
-    counters=("sessions", "minutes"),
-    reasons=ContentGrant.Reason,
+APPROVAL_REQUESTED = declare(
+    "approval.requested",
+    "A person requested what takes a second person; what it is about is in the details.",
+    sentence="{actor} requested {object}",
+    object=ANY_OBJECT,
+    reasons=tuple(dict.fromkeys((*EditReason, *ContentGrant.Reason))),
+)
+APPROVAL_DECIDED = declare(
+    "approval.decided",
+    "A person decided about what takes a second person: the reason code says how. Denied: the person may not decide,"
+    " for example because the request is their own.",
+    sentence="{actor} decided about {object}",
+    object=ANY_OBJECT,
+    reasons=Approval.Decision,
 )
 GRANT_OPENED = declare(
     "grant.opened",
@@ -41,15 +49,12 @@ GRANT_OPENED = declare(
     counters=("sessions", "minutes"),
     reasons=("approved", "no_approval_needed"),
 )
-GRANT_REFUSED = declare(
-    "grant.refused", "A second person rejected a grant.", sentence="{actor} rejected {object}", object=GRANT
-)
 GRANT_ENDED = declare(
     "grant.ended",
     "A grant was ended early.",
     sentence="{actor} ended {object}",
     object=GRANT,
-    reasons=("given_back", "withdrawn", "taken_back"),
+    reasons=("given_back", "taken_back"),
 )
 GRANT_REVIEWED = declare(
     "grant.reviewed",
@@ -66,13 +71,6 @@ NOTICE_SENT = declare(
     reasons=[kind for kind in Notice.Kind.values if kind not in (Notice.Kind.READING, Notice.Kind.ROLE)],
 )
 
-ROLE_REQUESTED = declare(
-    "role.requested",
-    "An administrator requested a role or another right for a person; which one is in the details.",
-    sentence="{actor} requested a right for {object}",
-    object="auth.user",
-    reasons=EditReason,
-)
 ROLE_GRANTED = declare(
     "role.granted",
     "A person got a right that opens content, decides or administers, confirmed by a second administrator or given by"
@@ -80,13 +78,6 @@ ROLE_GRANTED = declare(
     sentence="{actor} gave {object} a right",
     object="auth.user",
     reasons=("confirmed", "operator"),
-)
-ROLE_REFUSED = declare(
-    "role.refused",
-    "A request for a right was rejected by another administrator, or withdrawn by its requester.",
-    sentence="{actor} rejected or withdrew a right for {object}",
-    object="auth.user",
-    reasons=("rejected", "withdrawn"),
 )
 ROLE_TOLD = declare(
     "role.notice_sent",

@@ -9,10 +9,11 @@ from django.db.models import Count, Min
 from django.urls import reverse
 from django.utils.timezone import localtime, now
 
+from memadmin.accounts.approvals.kinds import kinds_for
 from memadmin.accounts.audit_events import READING_NOTICED, ROLE_GRANTED
-from memadmin.accounts.grants.querysets import ANSWER_WITHIN, ContentGrantQuerySet
+from memadmin.accounts.grants.querysets import ContentGrantQuerySet
 from memadmin.accounts.grants.services import DECIDE
-from memadmin.accounts.models import ContentGrant, RoleRequest
+from memadmin.accounts.models import Approval, ContentGrant
 from memadmin.accounts.role_requests.services import ADMINISTER
 from memadmin.audit.models import AuditEvent
 from memadmin.counting import capped, count_up_to, counted, noun_for
@@ -54,25 +55,11 @@ def own_grants(user: User) -> HomeParts:
 
 
 @on_home("Grants", DECIDE)
-def grants_to_decide(user: User) -> HomeParts:
-    """Grants of others that wait for a decision or for a review. Two queries, over the grants without a review."""
-    at, entries = now(), list[Waiting]()
+def grants_to_review(user: User) -> HomeParts:
+    """Grants of others that wait for a review. One query, over the grants without one."""
+    entries = list[Waiting]()
     others = ContentGrant.objects.exclude(requested_by=user)
-    to_decide, oldest = count_and_age(others.awaiting_decision(at))
-    if to_decide:
-        hours = int(ANSWER_WITHIN.total_seconds() // 3600)
-        entries.append(
-            Waiting(
-                f"{counted(to_decide, 'requests')} for access to locked sessions",
-                reverse("accounts:grants"),
-                "Decide",
-                "lock-open",
-                facts=f"Without a decision a request expires after {hours} hours.",
-                age=oldest,
-                colour="orange",
-            )
-        )
-    to_review, oldest = count_and_age(others.awaiting_review(at))
+    to_review, oldest = count_and_age(others.awaiting_review(now()))
     if to_review:
         entries.append(
             Waiting(
@@ -138,25 +125,30 @@ def events(count: int) -> str:
     return f"{capped(count)} {noun_for(count, 'events')}"
 
 
-@on_home("Role requests", ADMINISTER)
-def role_requests(user: User) -> HomeParts:
-    """Role requests of other administrators, and accounts created since yesterday. Two queries."""
-    others = RoleRequest.objects.awaiting_decision(now()).exclude(requested_by=user).order_by()
-    found = others.aggregate(count=Count("pk"), oldest=Min("requested_at"))
-    created = count_up_to(User.objects.filter(date_joined__gte=yesterday()))
+@on_home("Approvals")
+def approvals(user: User) -> HomeParts:
+    """What others requested and this user may decide about, by its kind. One query."""
+    kinds = kinds_for(user)
+    waiting = Approval.objects.waiting(now()).filter(kind__in=kinds).exclude(asked_by=user)
+    found = waiting.values("kind").annotate(count=Count("pk"), oldest=Min("asked_at")).order_by("kind")
     return HomeParts(
         waiting=[
             Waiting(
-                f"{counted(found['count'], 'role requests')} to confirm",
-                reverse("accounts:roles"),
+                f"{counted(each['count'], kinds[each['kind']].waiting)} to decide",
+                reverse(kinds[each["kind"]].page),
                 "Decide",
-                "shield-lock",
-                facts="By an administrator other than the requester.",
-                age=time_since(found["oldest"]),
-                colour="yellow",
+                kinds[each["kind"]].symbol,
+                facts=kinds[each["kind"]].facts,
+                age=time_since(each["oldest"]),
+                colour=kinds[each["kind"]].colour,
             )
+            for each in found
         ]
-        if found["count"]
-        else [],
-        changes=[f"{counted(created, 'accounts')} created"] if created else [],
     )
+
+
+@on_home("Accounts", ADMINISTER)
+def new_accounts(user: User) -> HomeParts:
+    """Accounts created since yesterday. One query."""
+    created = count_up_to(User.objects.filter(date_joined__gte=yesterday()))
+    return HomeParts(changes=[f"{counted(created, 'accounts')} created"] if created else [])

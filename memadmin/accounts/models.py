@@ -13,12 +13,14 @@ from django.db.models.functions import Now
 from django.urls import reverse
 
 from memadmin import audit
+from memadmin.accounts.approvals.models import Approval, names_actor, takes_approval
 from memadmin.accounts.audited_proxies import GovernedGroup, GovernedUser, RolePermission, UserPermission, UserRole
 from memadmin.accounts.grants import querysets
-from memadmin.accounts.role_requests import querysets as role_requests
+from memadmin.accounts.role_requests.querysets import RoleRequestQuerySet
 
 __all__ = [
     "AccountAccess",
+    "Approval",
     "ContentGrant",
     "GovernedGroup",
     "GovernedUser",
@@ -66,10 +68,7 @@ class ContentGrant(models.Model):
     ticket = models.CharField(max_length=200)
     explanation = models.TextField(max_length=2_000, blank=True)
     minutes = models.PositiveSmallIntegerField(default=15)
-    decided_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="grants_decided", editable=False
-    )
-    decided_at = models.DateTimeField(null=True, editable=False)
+    approval = models.OneToOneField(Approval, null=True, on_delete=models.PROTECT, editable=False)
     opened_at = models.DateTimeField(null=True, editable=False)
     expires_at = models.DateTimeField(null=True, editable=False)
     ended_at = models.DateTimeField(null=True, editable=False)
@@ -96,10 +95,6 @@ class ContentGrant(models.Model):
                 name="grant_open_at_most_an_hour",
             ),
             models.CheckConstraint(
-                condition=Q(decided_by__isnull=True) | ~Q(decided_by=F("requested_by")),
-                name="grant_not_decided_by_requester",
-            ),
-            models.CheckConstraint(
                 condition=Q(reviewed_by__isnull=True) | ~Q(reviewed_by=F("requested_by")),
                 name="grant_not_reviewed_by_requester",
             ),
@@ -109,22 +104,17 @@ class ContentGrant(models.Model):
             models.Index(F("requested_at").desc(), F("id").desc(), name="grant_newest"),
             models.Index("requested_at", "id", condition=Q(reviewed_at__isnull=True), name="grant_awaiting_somebody"),
         ]
-        triggers: ClassVar = audit.govern(
-            "grant",
-            columns=[
-                "requested_by",
-                "reason",
-                "ticket",
-                "minutes",
-                "decided_by",
-                "decided_at",
-                "opened_at",
-                "expires_at",
-                "ended_at",
-                "reviewed_by",
-                "reviewed_at",
-            ],
-        )
+        triggers: ClassVar = [
+            *audit.govern(
+                "grant",
+                columns=[
+                    *("requested_by", "reason", "ticket", "minutes", "approval"),
+                    *("opened_at", "expires_at", "ended_at", "reviewed_by", "reviewed_at"),
+                ],
+            ),
+            takes_approval("grant", "opened_at"),
+            names_actor("reviewed_by_id"),
+        ]
         permissions: ClassVar = [
             ("request_grant", "Can request access to locked sessions"),
             ("decide_grant", "Can approve, reject and review grants of other people"),
@@ -142,9 +132,10 @@ class ContentGrant(models.Model):
         if self.opened_at:
             is_over = self.ended_at or not self.expires_at or self.expires_at <= at
             return self.State.OVER if is_over else self.State.OPEN
-        if self.decided_at or self.ended_at:
-            return self.State.REFUSED if self.decided_at else self.State.OVER
-        return self.State.WAITING if self.requested_at > at - querysets.ANSWER_WITHIN else self.State.LAPSED
+        if self.approval and self.approval.decision:
+            was_withdrawn = self.approval.decision == Approval.Decision.WITHDRAWN
+            return self.State.OVER if was_withdrawn else self.State.REFUSED
+        return self.State.WAITING if self.approval and self.approval.is_waiting_at(at) else self.State.LAPSED
 
 
 class GrantedSession(models.Model):
@@ -169,30 +160,17 @@ class RoleRequest(models.Model):
     The explanation can be erased.
     """
 
-    class State(models.TextChoices):
-        """State of a request, derived from its columns and the clock; not stored."""
-
-        WAITING = "waiting", "waiting for a second administrator"
-        LAPSED = "lapsed", "expired"
-        GRANTED = "granted", "granted"
-        REJECTED = "rejected", "rejected"
-        WITHDRAWN = "withdrawn", "withdrawn"
-
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="role_requests")
     # Of these three, one.
     role = models.ForeignKey("auth.Group", null=True, on_delete=models.CASCADE, related_name="+")
     permission = models.ForeignKey("auth.Permission", null=True, on_delete=models.CASCADE, related_name="+")
     is_superuser = models.BooleanField(db_default=False, default=False)
-    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
-    requested_at = models.DateTimeField(db_default=Now(), editable=False)
     reason = models.CharField(max_length=32, choices=audit.EditReason)
     explanation = models.TextField(max_length=2_000, blank=True)
-    decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
-    decided_at = models.DateTimeField(null=True, editable=False)
-    granted_at = models.DateTimeField(null=True, editable=False)
+    approval = models.OneToOneField(Approval, null=True, on_delete=models.PROTECT, editable=False)
 
-    objects = role_requests.RoleRequestQuerySet.as_manager()
+    objects = RoleRequestQuerySet.as_manager()
 
     class Meta:
         constraints: ClassVar = [
@@ -202,25 +180,10 @@ class RoleRequest(models.Model):
                 | Q(role__isnull=True, permission__isnull=True, is_superuser=True),
                 name="role_request_for_one_right",
             ),
-            models.CheckConstraint(
-                condition=Q(granted_at__isnull=True)
-                | (
-                    # Explicit, because a comparison with NULL would pass.
-                    Q(decided_by__isnull=False) & ~Q(decided_by=F("requested_by")) & ~Q(decided_by=F("person"))
-                ),
-                name="role_request_granted_by_another",
-            ),
-        ]
-        indexes: ClassVar = [
-            models.Index("requested_at", "id", condition=Q(decided_at__isnull=True), name="role_request_waiting"),
-            models.Index(F("requested_at").desc(), F("id").desc(), name="role_request_newest"),
         ]
         triggers: ClassVar = audit.govern(
             "role_request",
-            columns=[
-                *("person", "role", "permission", "is_superuser", "requested_by", "reason"),
-                *("decided_by", "decided_at", "granted_at"),
-            ],
+            columns=["person", "role", "permission", "is_superuser", "reason", "approval"],
         )
 
     def __str__(self) -> str:
@@ -233,13 +196,6 @@ class RoleRequest(models.Model):
         return (
             f"{self.permission.content_type.app_label}.{self.permission.codename}" if self.permission else "superuser"
         )
-
-    def state_at(self, at: datetime) -> State:
-        if self.granted_at:
-            return self.State.GRANTED
-        if self.decided_at:
-            return self.State.WITHDRAWN if self.decided_by_id == self.requested_by_id else self.State.REJECTED
-        return self.State.WAITING if self.requested_at > at - role_requests.ANSWER_WITHIN else self.State.LAPSED
 
 
 class AccountAccess(models.Model):

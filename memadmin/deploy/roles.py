@@ -148,6 +148,7 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         **dict.fromkeys(("audit_actor", "audit_pending", *SEQUENCED), READ),
         **dict.fromkeys(BY_MIGRATIONS, READ),
         **dict.fromkeys(OWNERS_ALONE, ()),
+        "accounts_approval": CHANGE,
         "accounts_contentgrant": CHANGE,
         "accounts_rolerequest": CHANGE,
         # Written by a trigger alone; only an erasure takes a text out.

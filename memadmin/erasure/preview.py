@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils.timezone import now
 
-from memadmin.accounts.approvals import digest_of
+from memadmin.accounts.approvals.services import digest_of
 from memadmin.audit.models import AuditEvent
 from memadmin.counting import counted
 from memadmin.erasure.exceptions import Left, OutOfReach

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from django.utils.timezone import now
 
 from memadmin import audit
-from memadmin.accounts.approvals import digest_of
+from memadmin.accounts.approvals.services import digest_of
 from memadmin.accounts.same_person import addresses_of, is_same_person
 from memadmin.audit.log.types import EventType
 from memadmin.derived_keys import SecretKeyChanged

@@ -417,7 +417,7 @@ about people's rights or identities, shows what is masked, or takes content away
 back by the same hand; a change of one's own password asks for the password itself.
 """
 
-DECISIONS = frozenset({"accounts:grant-approve", "accounts:grant-refuse", "accounts:grant-review"})
+DECISIONS = frozenset({"accounts:grant-approve", "accounts:grant-review"})
 """What nobody does with a grant of their own."""
 
 LEADS_ON = frozenset({"admin:<path:object_id>/", "admin:(?P<url>.*)$"})

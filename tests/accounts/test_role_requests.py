@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from allauth.account.models import EmailAddress
 from django.contrib.auth.models import Group, Permission, User
 from django.core.management import CommandError, call_command
-from django.db import IntegrityError, transaction
 from django.test import Client
 from django.urls import reverse
 from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.accounts import notices
+from memadmin.accounts.approvals.services import AlreadyDecided, ApprovalError
 from memadmin.accounts.models import RoleRequest
 from memadmin.accounts.role_requests import services
-from memadmin.accounts.role_requests.querysets import ANSWER_WITHIN
 from memadmin.accounts.role_requests.services import AccountRight
 from memadmin.audit.models import AuditEvent
+from tests.approvals import expire, shown
 from tests.people import person, signed_in
 from tests.raw_edits import WHY
 
@@ -30,7 +29,6 @@ pytestmark = pytest.mark.django_db
 
 WHY_STAFF = audit.Why("staff", "New duties.")
 ROLES = reverse("accounts:roles")
-State = RoleRequest.State
 
 
 @pytest.fixture
@@ -62,6 +60,16 @@ def requested(by: User, name: str = "compliance", *, whom: User | None = None) -
     return services.request_role(whom, AccountRight(role=role(name)), by=by, why=WHY_STAFF)
 
 
+def confirm(request: RoleRequest, *, by: User) -> None:
+    services.confirm_role(request, by=by, shown=shown(request))
+
+
+def decide(by: User, name: str, request: RoleRequest) -> int:
+    """The answer to a decision on the page of role requests."""
+    sent = signed_in(by).post(reverse(f"accounts:role-{name}", args=[request.pk]), {"shown": shown(request)})
+    return sent.status_code
+
+
 def save(by: User, whom: User, *roles: str, **changes: Any) -> None:
     """The form of an account in Django admin, with these roles."""
     form = {"username": whom.username, "is_active": "on", "groups": [role(name).pk for name in roles], **WHY}
@@ -75,7 +83,7 @@ def roles_of(user: User) -> set[str]:
 
 
 def rights_waiting() -> list[str]:
-    return [each.right_label for each in RoleRequest.objects.order_by("requested_at", "id") if not each.decided_at]
+    return [each.right_label for each in RoleRequest.objects.awaiting_decision(now())]
 
 
 # --- Django admin -----------------------------------------------------------------------------------------------------
@@ -86,7 +94,7 @@ def test_one_post_gives_an_administrator_nothing(name: str, first: User) -> None
     save(first, first, "administrator", name)
     assert roles_of(first) == {"administrator"}
     assert rights_waiting() == [name]
-    event = AuditEvent.objects.get(type="role.requested")
+    event = AuditEvent.objects.get(type="approval.requested")
     assert (event.reason_code, json.loads(event.detail.details)["right"]) == ("correction", f"role {name}")
     # The same again is the same request.
     save(first, first, "administrator", name)
@@ -135,9 +143,9 @@ def test_single_permissions_and_superusers_take_a_second_superuser(first: User) 
     assert (clerk.is_superuser, clerk.has_perm("sessions_app.raw_edit")) == (False, False)
     assert set(rights_waiting()) == {"sessions_app.raw_edit", "superuser"}
     for request in RoleRequest.objects.all():
-        with pytest.raises(services.RoleRequestRefused, match="superuser"):
-            services.confirm_role(request, by=first)
-        services.confirm_role(request, by=other)
+        with pytest.raises(ApprovalError, match="superuser"):
+            confirm(request, by=first)
+        confirm(request, by=other)
     clerk = User.objects.get(pk=clerk.pk)
     assert clerk.is_superuser
     assert clerk.user_permissions.get() == raw_edit
@@ -170,12 +178,12 @@ def test_a_role_with_members_gets_no_permission_that_opens_content() -> None:
 def test_another_administrator_confirms(first: User, second: User) -> None:
     request = requested(first)
     assert "clerk: compliance" in signed_in(second).get(ROLES).text
-    assert signed_in(second).post(reverse("accounts:role-confirm", args=[request.pk])).status_code == 302
+    assert decide(second, "confirm", request) == 302
     assert roles_of(request.person) == {"compliance"}
     event = AuditEvent.objects.get(type="role.granted")
     assert event.reason_code == "confirmed"
     assert json.loads(event.detail.details) == {"right": "role compliance", "explanation": "New duties."}
-    assert "granted" in signed_in(first).get(ROLES).text
+    assert "approved" in signed_in(first).get(ROLES).text
 
 
 NOT_BY: dict[str, Callable[[User, User], User]] = {
@@ -195,32 +203,41 @@ def test_who_does_not_confirm(who: str, first: User) -> None:
     EmailAddress.objects.create(user=clerk, email="B@example.org", verified=True)
     by = NOT_BY[who](first, clerk)
     request = requested(first, "support", whom=clerk)
-    with pytest.raises(services.RoleRequestRefused):
-        services.confirm_role(request, by=by)
+    with pytest.raises(ApprovalError):
+        confirm(request, by=by)
     if by.is_active:
-        assert signed_in(by).post(reverse("accounts:role-confirm", args=[request.pk])).status_code == 403
+        assert decide(by, "confirm", request) == 403
     assert roles_of(clerk) == {"administrator"}
     assert not AuditEvent.objects.filter(type="role.granted").exists()
 
 
-def test_the_database_refuses_what_python_would_let_through(first: User) -> None:
+def test_a_role_that_got_more_permissions_is_requested_anew(first: User, second: User) -> None:
     request = requested(first)
-    for by in (None, first, request.person):
-        with pytest.raises(IntegrityError), transaction.atomic():
-            RoleRequest.objects.filter(pk=request.pk).update(granted_at=request.requested_at, decided_by=by)
+    before = shown(request)
+    assert request.role
+    request.role.permissions.add(permission("raw_edit"))
+    for digest, sentence in (
+        (before, "since you opened the page"),
+        (shown(request), "since the approval was requested"),
+    ):
+        with pytest.raises(ApprovalError, match=sentence):
+            services.confirm_role(request, by=second, shown=digest)
+    assert roles_of(request.person) == set()
+
+
+def asked_by(request: RoleRequest) -> User:
+    assert request.approval
+    assert request.approval.asked_by
+    return request.approval.asked_by
 
 
 MEANWHILE: dict[str, Callable[[RoleRequest], object]] = {
-    "the requester lost the right": lambda request: request.requested_by.groups.clear(),
-    "the requester was disabled": lambda request: User.objects.filter(pk=request.requested_by_id).update(
-        is_active=False
-    ),
+    "the requester lost the right": lambda request: asked_by(request).groups.clear(),
+    "the requester was disabled": lambda request: User.objects.filter(pk=asked_by(request).pk).update(is_active=False),
     "the person was disabled": lambda request: User.objects.filter(pk=request.person_id).update(is_active=False),
-    "it expired": lambda request: RoleRequest.objects.update(
-        requested_at=request.requested_at - ANSWER_WITHIN - timedelta(seconds=1)
-    ),
+    "it expired": expire,
     "another rejected it": lambda request: services.refuse_role(request, by=an_administrator("third")),
-    "its requester withdrew it": lambda request: services.refuse_role(request, by=request.requested_by),
+    "its requester withdrew it": lambda request: services.refuse_role(request, by=asked_by(request)),
 }
 
 
@@ -229,8 +246,8 @@ def test_what_happened_meanwhile_stops_it(case: str, first: User, second: User) 
     request = requested(first)
     request.refresh_from_db()
     MEANWHILE[case](request)
-    with pytest.raises(services.RoleRequestError):
-        services.confirm_role(request, by=second)
+    with pytest.raises(ApprovalError):
+        confirm(request, by=second)
     assert roles_of(request.person) == set()
     assert not AuditEvent.objects.filter(type="role.granted").exists()
 
@@ -238,12 +255,12 @@ def test_what_happened_meanwhile_stops_it(case: str, first: User, second: User) 
 def test_two_decisions_are_one(first: User, second: User) -> None:
     request = requested(first)
     as_both_see_it = RoleRequest.objects.get(pk=request.pk), RoleRequest.objects.get(pk=request.pk)
-    services.confirm_role(as_both_see_it[0], by=second)
+    confirm(as_both_see_it[0], by=second)
     third = an_administrator("third")
-    with pytest.raises(services.RequestAlreadyDecided):
-        services.confirm_role(as_both_see_it[1], by=third)
-    for name in ("role-confirm", "role-refuse"):
-        assert signed_in(third).post(reverse(f"accounts:{name}", args=[request.pk])).status_code == 409
+    with pytest.raises(AlreadyDecided):
+        confirm(as_both_see_it[1], by=third)
+    for name in ("confirm", "refuse"):
+        assert decide(third, name, request) == 409
     assert AuditEvent.objects.filter(type="role.granted").count() == 1
     assert roles_of(request.person) == {"compliance"}
 
@@ -251,7 +268,7 @@ def test_two_decisions_are_one(first: User, second: User) -> None:
 def test_an_expired_request_is_requested_anew(first: User) -> None:
     request = requested(first)
     request.refresh_from_db()
-    RoleRequest.objects.update(requested_at=request.requested_at - ANSWER_WITHIN - timedelta(seconds=1))
+    expire(request)
     again = requested(first, whom=request.person)
     assert again.pk != request.pk
     assert "expired" in signed_in(first).get(ROLES).text
@@ -296,7 +313,7 @@ def test_a_command_that_gives_nothing(arguments: list[str], sentence: str, first
 def test_compliance_is_notified_at_once(first: User, second: User, compliance: Client) -> None:
     officer = User.objects.get(username="compliance")
     EmailAddress.objects.create(user=officer, email="officer@example.org", verified=True, primary=True)
-    services.confirm_role(requested(first), by=second)
+    confirm(requested(first), by=second)
     (due,) = notices.due_at(now())
     assert (due.kind, notices.recipients_of(due)) == (notices.Kind.ROLE, ["officer@example.org"])
     mail = notices.mail_about(due, ["officer@example.org"])
@@ -307,8 +324,8 @@ def test_compliance_is_notified_at_once(first: User, second: User, compliance: C
 
 def test_administrators_see_that_a_request_waits(first: User, second: User) -> None:
     requested(first)
-    assert "1 role request to confirm" in signed_in(second).get(reverse("sessions:overview")).text
-    assert "to confirm" not in signed_in(first).get(reverse("sessions:overview")).text
+    assert "1 role request to decide" in signed_in(second).get(reverse("sessions:overview")).text
+    assert "to decide" not in signed_in(first).get(reverse("sessions:overview")).text
 
 
 # --- accounts that another person could use ---------------------------------------------------------------------------
@@ -334,9 +351,9 @@ def test_whoever_could_sign_in_as_a_person_gets_none_of_their_rights(
     officer = person("auditor", "compliance")
     take_over(first, officer)
     assert (roles_of(officer), rights_waiting()) == ({"auditor"}, ["compliance"])
-    with pytest.raises(services.RoleRequestRefused):
-        services.confirm_role(RoleRequest.objects.get(), by=first)
-    services.confirm_role(RoleRequest.objects.get(), by=second)
+    with pytest.raises(ApprovalError):
+        confirm(RoleRequest.objects.get(), by=first)
+    confirm(RoleRequest.objects.get(), by=second)
     assert roles_of(officer) == {"auditor", "compliance"}
 
 
@@ -355,13 +372,13 @@ def test_whoever_set_a_password_confirms_nothing_for_that_account_until_the_pers
     clerk = User.objects.create_user("clerk", password="clerk")
     waiting = requested(second, whom=clerk)
     set_password(first, clerk)
-    with pytest.raises(services.RoleRequestRefused, match="You set the password"):
-        services.confirm_role(waiting, by=first)
+    with pytest.raises(ApprovalError, match="You set the password"):
+        confirm(waiting, by=first)
     clerk.refresh_from_db()
     browser = signed_in(clerk)
     new = {"oldpassword": "f7Hq2pLw9x", "password1": "Zt5vQe8mKd", "password2": "Zt5vQe8mKd"}
     assert browser.post(reverse("account_change_password"), new).status_code == 302
-    services.confirm_role(waiting, by=first)
+    confirm(waiting, by=first)
     assert roles_of(clerk) == {"compliance"}
     # A disabled account keeps its roles, and loses nothing by a password: activating it requests them.
     disabled = person("support")
@@ -370,7 +387,7 @@ def test_whoever_set_a_password_confirms_nothing_for_that_account_until_the_pers
     disabled.refresh_from_db()
     save(second, disabled, "support")
     activating = RoleRequest.objects.get(person=disabled)
-    with pytest.raises(services.RoleRequestRefused):
-        services.confirm_role(activating, by=first)
-    services.confirm_role(activating, by=third)
+    with pytest.raises(ApprovalError):
+        confirm(activating, by=first)
+    confirm(activating, by=third)
     assert roles_of(disabled) == {"support"}

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.utils.timezone import now
 
 from memadmin import audit
-from memadmin.accounts.models import ContentGrant, GrantedSession, RoleRequest
+from memadmin.accounts.models import Approval, ContentGrant, GrantedSession, RoleRequest
 from memadmin.audit.log import ids, row_triggers, types
 from memadmin.audit.models import AuditActor, AuditEvent
 from memadmin.erasure.models import ProcessingRecord, RequestBatch, SubjectRequest
@@ -205,6 +205,9 @@ CHANGES: dict[str, Callable[[], Any]] = {
     "role_request.row_inserted": lambda: role_request(),
     "role_request.row_updated": lambda: RoleRequest.objects.filter(pk=role_request().pk).update(reason="staff"),
     "role_request.row_deleted": lambda: role_request().delete(),
+    "approval.row_inserted": lambda: approval(),
+    "approval.row_updated": lambda: (approval(), Approval.objects.update(decision="void", decided_at=now())),
+    "approval.row_deleted": lambda: approval().delete(),
     "granted_session.row_inserted": lambda: grant(),
     "granted_session.row_updated": lambda: (grant(), GrantedSession.objects.update(record_id=ids.uuid7())),
     "granted_session.row_deleted": lambda: grant().delete(),
@@ -254,7 +257,12 @@ def grant(**columns: Any) -> ContentGrant:
 
 def role_request() -> RoleRequest:
     by = User.objects.get(username="support")
-    return RoleRequest.objects.create(person=by, requested_by=by, is_superuser=True, reason="incident")
+    return RoleRequest.objects.create(person=by, is_superuser=True, reason="incident")
+
+
+def approval() -> Approval:
+    """One that nobody asked for: a person would have to prove who they are."""
+    return Approval.objects.create(kind="role", object_ref=ids.uuid7(), digest="")
 
 
 def give_permission() -> int:

@@ -16,6 +16,7 @@ from sessions_app.models import SessionRecord
 from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.inspection import inspect_session
 from tests.agents import add_items, attach_main_store, run_sql
+from tests.approvals import approve_grant
 from tests.browser.conftest import Watch
 from tests.people import person
 from tests.sealed import NEW_KEY, OLD_KEY, add_sealed
@@ -60,7 +61,7 @@ def test_from_the_sealed_card_to_the_words_and_back(
     page.get_by_role("button", name="Request access").click()
     expect(page.get_by_text("waiting for a second person").first).to_be_visible()
 
-    services.approve_grant(ContentGrant.objects.get(), by=compliance)
+    approve_grant(ContentGrant.objects.get(), by=compliance)
     page.goto(sealed.get_absolute_url())
     timeline = page.locator("#timeline")
     expect(timeline).to_contain_text("periwinkle")
@@ -78,7 +79,7 @@ def test_an_open_page_loses_the_words_when_the_grant_ends(
 ) -> None:
     support = sign_in("support")
     grant = services.request_grant(by=support, record_ids=[sealed.pk], reason="incident", ticket="T-1")
-    services.approve_grant(grant, by=person("compliance"))
+    approve_grant(grant, by=person("compliance"))
     page.goto(sealed.get_absolute_url())
     expect(page.locator("#timeline")).to_contain_text("periwinkle")
     services.end_grant(grant, by=support)
@@ -90,7 +91,7 @@ def test_how_the_pages_look(sealed: SessionRecord, look: Look, sign_in: SignIn) 
     support = sign_in("support")
     look(sealed.get_absolute_url())
     grant = services.request_grant(by=support, record_ids=[sealed.pk], reason="incident", ticket="T-1")
-    services.approve_grant(grant, by=person("compliance"))
+    approve_grant(grant, by=person("compliance"))
     look(f"{sealed.get_absolute_url()}?opened")
     with_item = SessionRecord.objects.get().get_absolute_url()
     run_sql("UPDATE agent_messages SET id = 1000000 WHERE id = (SELECT min(id) FROM agent_messages)")

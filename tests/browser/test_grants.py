@@ -13,6 +13,7 @@ from memadmin.accounts.grants import services
 from memadmin.accounts.models import ContentGrant
 from sessions_app.models import SessionRecord
 from tests.agents import add_items, attach_main_store
+from tests.approvals import approve_grant
 from tests.browser.conftest import Watch
 from tests.people import person
 
@@ -42,7 +43,7 @@ def test_from_the_locked_page_to_the_words_and_back(
     page.get_by_role("button", name="Request access").click()
     expect(page.get_by_text("waiting for a second person").first).to_be_visible()
 
-    services.approve_grant(ContentGrant.objects.get(), by=compliance)
+    approve_grant(ContentGrant.objects.get(), by=compliance)
     page.goto(locked.get_absolute_url())
     expect(page.locator("#timeline")).to_contain_text("periwinkle")
     expect(page.get_by_text("You can read 1 locked session until")).to_be_visible()
@@ -58,7 +59,7 @@ def test_an_open_page_loses_the_words_when_the_grant_ends(
     watch.expect("status of 403")
     support = sign_in("support")
     grant = services.request_grant(by=support, record_ids=[locked.pk], reason="incident", ticket="T-1")
-    services.approve_grant(grant, by=person("compliance"))
+    approve_grant(grant, by=person("compliance"))
     page.goto(locked.get_absolute_url())
     expect(page.locator("#timeline")).to_contain_text("periwinkle")
     services.end_grant(grant, by=support)
@@ -72,9 +73,7 @@ def test_how_the_pages_look(locked: SessionRecord, look: Look, sign_in: SignIn, 
     support, compliance = person("support"), sign_in("compliance")
     wanted: dict[str, Any] = {"record_ids": [locked.pk], "reason": "incident", "ticket": "T-90417"}
     waiting = services.request_grant(by=support, **wanted)
-    over = services.end_grant(
-        services.approve_grant(services.request_grant(by=support, **wanted), by=compliance), by=support
-    )
+    over = services.end_grant(approve_grant(services.request_grant(by=support, **wanted), by=compliance), by=support)
     services.request_grant(by=compliance, **wanted)
     look("/accounts/grants/")
     # To decide, and to review; an open one has the button of neither.

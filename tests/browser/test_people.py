@@ -11,10 +11,11 @@ from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from memadmin import audit
-from memadmin.accounts.models import RoleRequest
+from memadmin.accounts.models import Approval
 from memadmin.accounts.people import services
 from sessions_app.audit_events import SESSION_VIEWED
 from tests.accounts.factors import with_app
+from tests.approvals import without_triggers
 from tests.browser.conftest import Watch
 from tests.builders import make_session, make_subject
 from tests.people import person, signed_in_by_password
@@ -67,7 +68,8 @@ def test_roles_confirmed_on_the_page_and_an_account_switched_off(page: Page, sig
     expect(page.get_by_text("You requested this: another administrator confirms it.")).to_be_visible()
     second = User.objects.create_user("second", password="second")
     second.groups.add(Group.objects.get(name="administrator"))
-    RoleRequest.objects.update(requested_by=second)
+    with without_triggers():
+        Approval.objects.update(asked_by=second)
     page.goto(PEOPLE)
     page.get_by_role("link", name="Decide").click()
     page.get_by_role("button", name="Confirm").click()

@@ -40,6 +40,7 @@ from sessions_app.services.subject_keys import KeyNotDestroyed, allow_new_key, d
 from sessions_app.services.subjects import merge_subjects
 from sessions_app.stores import backend_for
 from sessions_app.stores.sealed import sealed_backend_for
+from tests.approvals import approve_grant
 from tests.client.agents import console_at, in_agent, in_postgres, talk
 from tests.client.conftest import address
 from tests.people import person, signed_in
@@ -275,7 +276,7 @@ class TestConsole:
 
         assert SECRET not in page(reader)
         asked = grants.request_grant(by=support, record_ids=[record.pk], reason="support_case", ticket="T-1")
-        grants.approve_grant(asked, by=person("compliance"))
+        approve_grant(asked, by=person("compliance"))
         assert SECRET in page(reader)
         destroy_subject_keys(subject_of("cust_1"))
         shown = page(reader)

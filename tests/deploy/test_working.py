@@ -52,6 +52,7 @@ from sessions_app.services.store_config import declare_store
 from tests.accounts.matrix import MATRIX, RAW_EDITOR, SUPERUSER
 from tests.accounts.test_matrix import World, address_of, browser_of, make_world, somebody, with_lasting_people
 from tests.agents import add_items, attach_main_store, in_sdk, make_agent_tables, run_sql, user, value_of
+from tests.approvals import approve_grant
 from tests.builders import make_subject
 from tests.deploy.connecting import bring_into_force, connected_as, logged_in_as
 from tests.memories.builders import proposed
@@ -158,7 +159,7 @@ def test_people_work(in_force: Roles) -> None:
         lines = client.get(reverse("sessions:export-jsonl", args=[record.pk])).getvalue()
         assert b"Where is my order?" in lines
         grant = grants.request_grant(by=asking, reason="support_case", ticket="T-1", minutes=30, record_ids=[locked.pk])
-        grants.approve_grant(grant, by=deciding)
+        approve_grant(grant, by=deciding)
         assert "And mine?" in client.get(reverse("sessions:timeline", args=[locked.pk])).text
         client.post(reverse("accounts:grant-end", args=[grant.pk]))
         assert client.get(reverse("sessions:timeline", args=[locked.pk])).status_code == 403

@@ -25,6 +25,7 @@ from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.inspection import inspect_session
 from sessions_app.stores.base import Backend
 from tests.agents import add_items, run_sql
+from tests.approvals import approve_grant
 from tests.people import person, signed_in
 from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, add_sealed, secrets
 from tests.sealed import keys as keys
@@ -53,7 +54,7 @@ def reader(support: User) -> Client:
 def grant(support: User) -> Callable[[SessionRecord], ContentGrant]:
     def give(record: SessionRecord) -> ContentGrant:
         asked = services.request_grant(by=support, record_ids=[record.pk], reason="support_case", ticket="T-1")
-        return services.approve_grant(asked, by=person("compliance"))
+        return approve_grant(asked, by=person("compliance"))
 
     return give
 
@@ -141,7 +142,7 @@ class TestWithoutAGrant:
         add_sealed("s", SECRET, key=OLD_KEY)
         reviewer = person("reviewer")
         asked = services.request_grant(by=reviewer, record_ids=[record_of().pk], reason="legal", ticket="T")
-        services.approve_grant(asked, by=person("compliance"))
+        approve_grant(asked, by=person("compliance"))
         assert SECRET not in page(reader)
 
     def test_a_reader_that_opened_without_asking_would_show_it(

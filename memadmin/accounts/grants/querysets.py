@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -10,11 +10,10 @@ from django.contrib.auth.models import User
 from django.db import models
 from django.db.models import Q
 
+from memadmin.accounts.approvals.models import Approval, waits
+
 if TYPE_CHECKING:
     from memadmin.accounts.models import ContentGrant
-
-ANSWER_WITHIN = timedelta(hours=24)
-"""A request without a decision expires: its reason may no longer apply."""
 
 
 class ContentGrantQuerySet(models.QuerySet["ContentGrant"]):
@@ -26,7 +25,7 @@ class ContentGrantQuerySet(models.QuerySet["ContentGrant"]):
 
     def with_people(self) -> ContentGrantQuerySet:
         """With the people and sessions shown on pages. One additional query."""
-        people = ("requested_by", "decided_by", "reviewed_by")
+        people = ("requested_by", "approval__asked_by", "approval__decided_by", "reviewed_by")
         # The worker, which sends notices, may not read password hashes.
         hashes = [f"{person}__password" for person in people]
         return self.select_related(*people).defer(*hashes).prefetch_related("sessions")
@@ -40,10 +39,7 @@ class ContentGrantQuerySet(models.QuerySet["ContentGrant"]):
 
     def awaiting_decision(self, at: datetime) -> ContentGrantQuerySet:
         """Requests without a decision, oldest first."""
-        waiting = self.filter(
-            opened_at__isnull=True, decided_at__isnull=True, ended_at__isnull=True, requested_at__gt=at - ANSWER_WITHIN
-        )
-        return waiting.order_by("requested_at", "id")
+        return self.filter(waits(at, "approval__"), ended_at__isnull=True).order_by("requested_at", "id")
 
     def awaiting_review(self, at: datetime) -> ContentGrantQuerySet:
         """Ended grants without a review, oldest first."""
@@ -52,5 +48,5 @@ class ContentGrantQuerySet(models.QuerySet["ContentGrant"]):
 
     def opened_alone(self) -> ContentGrantQuerySet:
         """Grants opened without a second person and without a review, oldest first."""
-        alone = self.filter(opened_at__isnull=False, decided_by__isnull=True, reviewed_at__isnull=True)
+        alone = self.filter(approval__decision=Approval.Decision.NOT_NEEDED, reviewed_at__isnull=True)
         return alone.order_by("requested_at", "id")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -14,6 +15,9 @@ from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.accounts import audit_events
+from memadmin.accounts.approvals import services as approvals
+from memadmin.accounts.approvals.kinds import ApprovalKind, declare
+from memadmin.accounts.approvals.services import AlreadyDecided, ApprovalError, NotAllowed
 from memadmin.accounts.models import ContentGrant, GrantedSession
 from memadmin.accounts.same_person import is_same_person
 
@@ -37,28 +41,38 @@ class GrantEnding(models.TextChoices):
 class Steps:
     """Actions of a user on a grant; the services check the same functions."""
 
-    decide: bool
+    approval: approvals.Steps
     review: bool
     ending: GrantEnding | None
 
 
-class GrantError(Exception):
+class GrantError(ApprovalError):
     """An action on a grant that is not possible; the message is a sentence for the user."""
 
 
-class NotAllowed(GrantError):
-    """The rules forbid the action: own grant, or no right to decide."""
+def shown_of(grant: ContentGrant) -> dict[str, Any]:
+    """What a decision is about. One query, or none after `with_people`."""
+    return {
+        "reader": grant.requested_by_id,
+        "sessions": sorted(str(session.record_id) for session in grant.sessions.all()),
+        "minutes": grant.minutes,
+        "reason": [grant.reason, grant.ticket, grant.explanation],
+    }
 
 
-class GrantAlreadyDecided(GrantError):
-    """Another user decided first, or the grant has ended; nothing was changed."""
-
-    def __init__(self, grant: ContentGrant) -> None:
-        self.grant = grant
-        decided = (
-            f"{grant.decided_by} has already decided on this request" if grant.decided_by else "This request is closed"
-        )
-        super().__init__(f"{decided}. Your decision was not saved.")
+GRANT = declare(
+    ApprovalKind(
+        "grant",
+        DECIDE,
+        shown_of,
+        waiting="requests for access to locked sessions",
+        page="accounts:grants",
+        facts="Without a decision a request expires after 24 hours.",
+        symbol="lock-open",
+        colour="orange",
+        answer_within=timedelta(hours=24),
+    )
+)
 
 
 @transaction.atomic
@@ -79,95 +93,81 @@ def request_grant(
     if minutes not in MINUTES:
         raise GrantError("A grant lasts 15, 30 or 60 minutes.")
     grant = ContentGrant(requested_by=by, reason=reason, ticket=ticket, explanation=explanation, minutes=minutes)
-    audit.record(
-        audit_events.GRANT_REQUESTED,
-        by=by,
-        target=grant,
-        shown=wanted,
-        reason_code=reason,
-        counters={"sessions": len(wanted), "minutes": minutes},
-        details={"ticket": ticket, "explanation": explanation},
-    )
-    grant.save(force_insert=True)
-    GrantedSession.objects.bulk_create(GrantedSession(grant=grant, record_id=record_id) for record_id in wanted)
-    if not settings.GRANT_APPROVAL:
-        open_for(grant, ["opened_at", "expires_at"], by=by, reason_code="no_approval_needed")
+    details, is_needed = {"ticket": ticket, "explanation": explanation}, settings.GRANT_APPROVAL
+    with approvals.asking(GRANT, grant, by=by, is_needed=is_needed, names=wanted, reason_code=reason, details=details):
+        grant.save(force_insert=True)
+        GrantedSession.objects.bulk_create(GrantedSession(grant=grant, record_id=record_id) for record_id in wanted)
+    if not is_needed:
+        open_for(grant, by=by, reason_code="no_approval_needed")
     grant.refresh_from_db()
     return grant
 
 
-@transaction.atomic
-def approve_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
-    """Opens the grant from now on for the requested minutes. Raises NotAllowed or GrantAlreadyDecided."""
-    grant = locked_for_decision(grant, by)
-    grant.decided_by, grant.decided_at = by, now()
-    open_for(grant, ["decided_by", "decided_at", "opened_at", "expires_at"], by=by, reason_code="approved")
+def approve_grant(grant: ContentGrant, *, by: User, shown: str) -> ContentGrant:
+    """Opens the grant, as it was `shown`, from now on for the requested minutes. Raises ApprovalError."""
+    with approvals.deciding(grant, by=by):
+        grant = locked(grant)
+        approvals.approve(grant, by=by, shown=shown)
+        open_for(grant, by=by, reason_code="approved")
     return grant
 
 
-@transaction.atomic
 def refuse_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
-    """Raises NotAllowed or GrantAlreadyDecided."""
-    grant = locked_for_decision(grant, by)
-    audit.record(audit_events.GRANT_REFUSED, by=by, target=grant)
-    grant.decided_by, grant.decided_at = by, now()
-    grant.save(update_fields=["decided_by", "decided_at"])
+    """Raises ApprovalError."""
+    with approvals.deciding(grant, by=by):
+        grant = locked(grant)
+        approvals.reject(grant, by=by)
     return grant
 
 
-@transaction.atomic
 def end_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
-    """Ends a grant early: given back or withdrawn by the requester, or revoked by an approver.
+    """Ends a grant early: given back or withdrawn by the requester, revoked or rejected by an approver.
 
-    Ending an ended grant changes nothing.
+    Ending an ended grant changes nothing. Raises ApprovalError.
     """
-    grant = ContentGrant.objects.select_for_update().get(pk=grant.pk)
-    if by.pk != grant.requested_by_id and not by.has_perm(DECIDE):
-        raise NotAllowed("This grant belongs to another user.")
-    if ending := ending_by(grant, by):
-        audit.record(audit_events.GRANT_ENDED, by=by, target=grant, reason_code=ending.value)
-        grant.ended_at = now()
-        grant.save(update_fields=["ended_at"])
+    with approvals.deciding(grant, by=by):
+        grant = locked(grant)
+        if by.pk != grant.requested_by_id and not by.has_perm(DECIDE):
+            raise NotAllowed("This grant belongs to another user.")
+        ending = ending_by(grant, by)
+        if grant.opened_at is None and ending:
+            approvals.reject(grant, by=by)
+        elif ending:
+            audit.record(audit_events.GRANT_ENDED, by=by, target=grant, reason_code=ending.value)
+            grant.ended_at = now()
+            grant.save(update_fields=["ended_at"])
     return grant
 
 
 @transaction.atomic
 def review_grant(grant: ContentGrant, *, by: User, note: str) -> ContentGrant:
-    """Records the review of what was read under an ended grant. Raises NotAllowed or GrantAlreadyDecided."""
-    grant = ContentGrant.objects.select_for_update(of=("self",)).get(pk=grant.pk)
-    require_other_person(grant, by)
+    """Records the review of what was read under an ended grant. Raises ApprovalError."""
+    grant = locked(grant)
+    require_reviewer(grant, by)
     if not awaits_review(grant):
-        raise GrantAlreadyDecided(grant)
+        raise AlreadyDecided(grant.approval)
     audit.record(audit_events.GRANT_REVIEWED, by=by, target=grant, details={"note": note})
     grant.reviewed_by, grant.reviewed_at, grant.review_note = by, now(), note
     grant.save(update_fields=["reviewed_by", "reviewed_at", "review_note"])
     return grant
 
 
-def locked_for_decision(grant: ContentGrant, by: User) -> ContentGrant:
-    grant = ContentGrant.objects.select_for_update(of=("self",)).get(pk=grant.pk)
-    require_other_person(grant, by)
-    if not awaits_decision(grant):
-        raise GrantAlreadyDecided(grant)
-    return grant
+def locked(grant: ContentGrant) -> ContentGrant:
+    return ContentGrant.objects.with_people().select_for_update(of=("self",)).get(pk=grant.pk)
 
 
 def steps_for(grant: ContentGrant, by: User) -> Steps:
     """Actions available to a user. Two queries for approvers, none for the requester."""
-    try:
-        require_other_person(grant, by)
-    except NotAllowed:
-        decides = False
-    else:
-        decides = True
     ending = ending_by(grant, by)
-    if ending == GrantEnding.TAKEN_BACK and awaits_decision(grant):
-        ending = None  # It is refused instead, which is more specific.
-    return Steps(decide=decides and awaits_decision(grant), review=decides and awaits_review(grant), ending=ending)
-
-
-def awaits_decision(grant: ContentGrant) -> bool:
-    return grant.state_at(now()) == ContentGrant.State.WAITING
+    if grant.opened_at is None:
+        return Steps(
+            approvals.steps_for(grant, by), review=False, ending=ending if by.pk == grant.requested_by_id else None
+        )
+    try:
+        require_reviewer(grant, by)
+    except NotAllowed:
+        return Steps(approvals.Steps(), review=False, ending=ending)
+    return Steps(approvals.Steps(), review=awaits_review(grant), ending=ending)
 
 
 def awaits_review(grant: ContentGrant) -> bool:
@@ -184,15 +184,14 @@ def ending_by(grant: ContentGrant, by: User) -> GrantEnding | None:
     return GrantEnding.TAKEN_BACK if by.has_perm(DECIDE) else None
 
 
-def require_other_person(grant: ContentGrant, by: User) -> None:
+def require_reviewer(grant: ContentGrant, by: User) -> None:
     """Raises NotAllowed for the requester, under any account."""
-    if not by.is_active or not by.has_perm(DECIDE):
-        raise NotAllowed("Your role does not allow deciding on grants.")
+    approvals.require_right(GRANT, by)
     if is_same_person(by, grant.requested_by):
-        raise NotAllowed("You requested this yourself. Another person has to decide.")
+        raise NotAllowed("You requested this yourself. Another person has to review it.")
 
 
-def open_for(grant: ContentGrant, columns: list[str], *, by: User, reason_code: str) -> None:
+def open_for(grant: ContentGrant, *, by: User, reason_code: str) -> None:
     listed = list(grant.sessions.values_list("record_id", flat=True))
     counters = {"sessions": len(listed), "minutes": grant.minutes}
     audit.record(
@@ -200,7 +199,7 @@ def open_for(grant: ContentGrant, columns: list[str], *, by: User, reason_code: 
     )
     grant.opened_at = now()
     grant.expires_at = grant.opened_at + timedelta(minutes=grant.minutes)
-    grant.save(update_fields=columns)
+    grant.save(update_fields=["opened_at", "expires_at"])
 
 
 def open_grants(user: User, at: datetime | None = None) -> list[ContentGrant]:
@@ -209,15 +208,17 @@ def open_grants(user: User, at: datetime | None = None) -> list[ContentGrant]:
     The approver is checked at each use: a grant ends when its approver loses the right to decide. Evaluated on every
     page: one query without active grants, one more for the sessions and one for each approver.
     """
-    grants = ContentGrant.objects.asked_for_by(user).open_at(at or now()).prefetch_related("sessions")
+    grants = ContentGrant.objects.asked_for_by(user).open_at(at or now()).with_people()
     return [grant for grant in grants.order_by("expires_at", "id") if is_approval_valid(grant)]
 
 
 def is_approval_valid(grant: ContentGrant) -> bool:
-    """Whether its approver may still decide; without an approver, whether none is needed."""
-    if grant.decided_by is None:
-        return not settings.GRANT_APPROVAL
-    return grant.decided_by.is_active and grant.decided_by.has_perm(DECIDE)
+    """Whether it is as approved, and its approver may still decide; without an approver, whether none is needed."""
+    approval = grant.approval
+    if approval is None or approval.digest != approvals.digest_of(shown_of(grant)):
+        return False
+    approver = approval.decided_by
+    return approver.is_active and approver.has_perm(DECIDE) if approver else not settings.GRANT_APPROVAL
 
 
 def waiting_for(user: User, record_id: UUID) -> ContentGrant | None:

@@ -12,6 +12,8 @@ from django.shortcuts import render
 from django.utils.timezone import now
 
 from memadmin.accounts import notices
+from memadmin.accounts.approvals.forms import ShownForm
+from memadmin.accounts.approvals.services import ApprovalError, NotAllowed
 from memadmin.accounts.grants import access
 from memadmin.accounts.grants import services as grants
 from memadmin.accounts.grants.forms import ReviewForm
@@ -68,13 +70,13 @@ def grant_page(
     return render(request, "accounts/grant.html", context | dict(sent or {}), status=status)
 
 
-perform = Performer(access.grant_for, grant_page, (grants.GrantError,), forbidden=(grants.NotAllowed,))
+perform = Performer(access.grant_for, grant_page, (ApprovalError,), forbidden=(NotAllowed,))
 
 
 @operator_page(grants.DECIDE, methods="POST")
 @recently_authenticated(doing="approve a grant")
 def approve(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
-    return perform(request, grant_id, grants.approve_grant, "The grant is active.")
+    return perform(request, grant_id, grants.approve_grant, "The grant is active.", form=ShownForm(request.POST))
 
 
 @operator_page(grants.DECIDE, methods="POST")

@@ -24,6 +24,7 @@ from django.views.decorators.http import require_http_methods
 
 from memadmin import audit
 from memadmin.accounts import access, audit_events, open_sessions, user_actions
+from memadmin.accounts.approvals import services as approvals
 from memadmin.accounts.models import Invitation, RoleRequest
 from memadmin.accounts.people import invitations, services
 from memadmin.accounts.people.forms import (
@@ -54,7 +55,7 @@ PEOPLE = ListPage("accounts/people/list.html", salt="people")
 MOST_WAITING = 20
 LONGEST_SEARCH = 150
 
-REFUSALS = (services.PersonError, role_requests.RoleRequestError, user_actions.OwnSecondFactor)
+REFUSALS = (services.PersonError, role_requests.RoleRequestRefused, user_actions.OwnSecondFactor)
 
 
 @operator_page(VIEW, methods="GET, POST")
@@ -184,7 +185,9 @@ def person_page(
         "row": row,
         "shown": shown,
         "is_self": shown.pk == request.user.pk,
-        "waiting": [(each, new_rights(each.role, row.roles)) for each in waiting],
+        "waiting": [
+            (each, new_rights(each.role, row.roles), approvals.steps_for(each, request.user)) for each in waiting
+        ],
         "open_sessions": open_sessions.open_to(shown),
         "this_session": open_sessions.key_of(request),
         "factors": [factor for factor in factors if factor is not codes],

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from django.db import models
 
+from memadmin.accounts.approvals.models import waits
+
 if TYPE_CHECKING:
     from memadmin.accounts.models import RoleRequest
-
-ANSWER_WITHIN = timedelta(days=3)
-"""A request without a decision expires: its reason may no longer apply."""
 
 
 class RoleRequestQuerySet(models.QuerySet["RoleRequest"]):
     def with_people(self) -> RoleRequestQuerySet:
-        """With the people and the right that pages show."""
-        return self.select_related("person", "requested_by", "decided_by", "role", "permission__content_type")
+        """With the people and the right that pages show, and all that a decision is about. Two more queries."""
+        people = self.select_related(
+            "person", "approval__asked_by", "approval__decided_by", "role", "permission__content_type"
+        )
+        return people.prefetch_related("role__permissions__content_type")
 
     def awaiting_decision(self, at: datetime) -> RoleRequestQuerySet:
         """Requests without a decision, oldest first."""
-        waiting = self.filter(decided_at__isnull=True, requested_at__gt=at - ANSWER_WITHIN)
-        return waiting.order_by("requested_at", "id")
+        return self.filter(waits(at, "approval__")).order_by("approval__asked_at", "id")
 
     def closed(self, at: datetime) -> RoleRequestQuerySet:
         """Decided and expired requests, newest first."""
-        waiting = models.Q(decided_at__isnull=True, requested_at__gt=at - ANSWER_WITHIN)
-        return self.exclude(waiting).order_by("-requested_at", "-id")
+        return self.exclude(waits(at, "approval__")).order_by("-approval__asked_at", "-id")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import Group, Permission, User
@@ -12,6 +13,9 @@ from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.accounts import audit_events
+from memadmin.accounts.approvals import services as approvals
+from memadmin.accounts.approvals.kinds import ApprovalKind, declare
+from memadmin.accounts.approvals.services import NotAllowed
 from memadmin.accounts.models import AccountAccess, RoleRequest
 from memadmin.accounts.roles import UNGUARDED
 from memadmin.accounts.same_person import is_same_person
@@ -82,17 +86,52 @@ def rights_of(person: User) -> list[AccountRight]:
     ]
 
 
-class RoleRequestError(Exception):
-    """An action on a role request that is not possible; the message is a sentence for the user."""
+class RoleRequestRefused(NotAllowed):
+    """The rules forbid to request this right, or to decide about it."""
 
 
-class RoleRequestRefused(RoleRequestError):
-    """The rules forbid the action: own request, or no right to decide."""
+def shown_of(request: RoleRequest) -> dict[str, Any]:
+    """What a decision is about: the right with all that it allows now. No query after `with_people`."""
+    permissions = request.role.permissions.all() if request.role else []
+    return {
+        "person": request.person_id,
+        "right": str(right_of(request)),
+        "allows": sorted(map(name_of, permissions)),
+        "reason": [request.reason, request.explanation],
+    }
 
 
-class RequestAlreadyDecided(RoleRequestError):
-    def __init__(self) -> None:
-        super().__init__("This request is already decided or has expired. Nothing was changed.")
+def refusal(request: RoleRequest, by: User) -> str:
+    """Why this administrator does not confirm the request. The requester must still be allowed to request it: a request
+    is not a right that outlives theirs. Up to five queries.
+    """
+    right, accesses = right_of(request), AccountAccess.objects.filter(person=request.person).select_related("by")
+    if not may_administer(by, right):
+        return why_not_administrator(right)
+    if is_same_person(by, request.person):
+        return "This is for you. Another administrator has to confirm it."
+    if any(is_same_person(by, access.by) for access in accesses):
+        return (
+            "You set the password, second factor or address of this account. Another administrator has to confirm it."
+        )
+    if not (request.approval and request.approval.asked_by and may_administer(request.approval.asked_by, right)):
+        return "The person who requested this may no longer do so. Reject the request."
+    return "" if request.person.is_active else "This account is disabled. Reject the request."
+
+
+ROLE = declare(
+    ApprovalKind(
+        "role",
+        ADMINISTER,
+        shown_of,
+        waiting="role requests",
+        page="accounts:roles",
+        facts="By an administrator other than the requester.",
+        symbol="shield-lock",
+        answer_within=timedelta(days=3),
+        refusal=refusal,
+    )
+)
 
 
 @transaction.atomic
@@ -105,15 +144,10 @@ def request_role(person: User, right: AccountRight, *, by: User, why: audit.Why)
     waiting = RoleRequest.objects.awaiting_decision(now()).filter(person=person, **right.columns).first()
     if waiting:
         return waiting
-    request = RoleRequest(person=person, requested_by=by, reason=why.code, explanation=why.explanation, **right.columns)
-    audit.record(
-        audit_events.ROLE_REQUESTED,
-        by=by,
-        target=person,
-        reason_code=why.code,
-        details={"right": str(right), **(why.details or {})},
-    )
-    request.save(force_insert=True)
+    request = RoleRequest(person=person, reason=why.code, explanation=why.explanation, **right.columns)
+    details = {"right": str(right), **(why.details or {})}
+    with approvals.asking(ROLE, request, by=by, names=[person], reason_code=why.code, details=details):
+        request.save(force_insert=True)
     return request
 
 
@@ -151,41 +185,22 @@ def note_access(person: User, *, by: User) -> None:
         AccountAccess.objects.get_or_create(person=person, by=by)
 
 
-@transaction.atomic
-def confirm_role(request: RoleRequest, *, by: User) -> RoleRequest:
-    """Gives the person the requested right. Raises RoleRequestRefused or RequestAlreadyDecided.
-
-    The requester must still be allowed to request it: a request is not a right that outlives theirs.
-    """
-    request, right = locked_for_decision(request, by)
-    if is_same_person(by, request.requested_by) or is_same_person(by, request.person):
-        raise RoleRequestRefused("You requested this, or it is for you. Another administrator has to confirm it.")
-    accesses = AccountAccess.objects.filter(person=request.person).select_related("by")
-    if any(is_same_person(by, access.by) for access in accesses):
-        raise RoleRequestRefused(
-            "You set the password, second factor or address of this account. Another administrator has to confirm it."
-        )
-    if not may_administer(request.requested_by, right):
-        raise RoleRequestRefused("The person who requested this may no longer do so. Reject the request.")
-    if not request.person.is_active:
-        raise RoleRequestRefused("This account is disabled. Reject the request.")
-    give_right(request.person, right, by=by, reason_code="confirmed", details={"explanation": request.explanation})
-    request.decided_by, request.decided_at = by, now()
-    request.granted_at = request.decided_at
-    request.save(update_fields=["decided_by", "decided_at", "granted_at"])
+def confirm_role(request: RoleRequest, *, by: User, shown: str) -> RoleRequest:
+    """Gives the person the right, as it was `shown`. Raises ApprovalError."""
+    with approvals.deciding(request, by=by):
+        request = locked(request)
+        approvals.approve(request, by=by, shown=shown)
+        details = {"explanation": request.explanation}
+        give_right(request.person, right_of(request), by=by, reason_code="confirmed", details=details)
     return request
 
 
-@transaction.atomic
 def refuse_role(request: RoleRequest, *, by: User) -> RoleRequest:
-    """Rejects a request, or withdraws one's own. Raises RoleRequestRefused or RequestAlreadyDecided."""
-    request, right = locked_for_decision(request, by)
-    reason = "withdrawn" if by.pk == request.requested_by_id else "rejected"
-    audit.record(
-        audit_events.ROLE_REFUSED, by=by, target=request.person, reason_code=reason, details={"right": str(right)}
-    )
-    request.decided_by, request.decided_at = by, now()
-    request.save(update_fields=["decided_by", "decided_at"])
+    """Rejects a request, or withdraws one's own. Raises ApprovalError."""
+    with approvals.deciding(request, by=by):
+        request = locked(request)
+        require_administrator(by, right_of(request))
+        approvals.reject(request, by=by)
     return request
 
 
@@ -212,22 +227,25 @@ def give_right(
     right.give_to(person)
 
 
-def locked_for_decision(request: RoleRequest, by: User) -> tuple[RoleRequest, AccountRight]:
-    request = RoleRequest.objects.with_people().select_for_update(of=("self",)).get(pk=request.pk)
-    right = AccountRight(request.role, request.permission)
-    require_administrator(by, right)
-    if request.state_at(now()) != RoleRequest.State.WAITING:
-        raise RequestAlreadyDecided
-    return request, right
+def locked(request: RoleRequest) -> RoleRequest:
+    """The request, locked, and before its role is read that role, too: its permissions are part of what is decided."""
+    request = RoleRequest.objects.select_for_update().get(pk=request.pk)
+    if request.role_id:
+        Group.objects.select_for_update(no_key=True).get(pk=request.role_id)
+    return RoleRequest.objects.with_people().get(pk=request.pk)
+
+
+def right_of(request: RoleRequest) -> AccountRight:
+    return AccountRight(request.role, request.permission)
 
 
 def require_administrator(by: User, right: AccountRight) -> None:
     if not may_administer(by, right):
-        raise RoleRequestRefused(
-            "Your role does not allow this."
-            if right.role
-            else f"Only a superuser may request or confirm this: {right}."
-        )
+        raise RoleRequestRefused(why_not_administrator(right))
+
+
+def why_not_administrator(right: AccountRight) -> str:
+    return "Your role does not allow this." if right.role else f"Only a superuser may request or confirm this: {right}."
 
 
 def may_administer(by: User, right: AccountRight) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from uuid import UUID
 
 from django.contrib import messages
@@ -10,6 +11,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.timezone import now
 
+from memadmin.accounts.approvals.services import ApprovalError, NotAllowed, steps_in_list
 from memadmin.accounts.models import RoleRequest
 from memadmin.accounts.role_requests import access, services
 from memadmin.web.pages import operator_page
@@ -27,8 +29,11 @@ def role_list(request: OperatorRequest) -> HttpResponse:
 def role_page(request: OperatorRequest, *, problem: str = "", status: int = 200) -> HttpResponse:
     every, at = RoleRequest.objects.with_people(), now()
     context = {
-        "waiting": every.awaiting_decision(at)[:SHOWN],
-        "closed": [(each, each.state_at(at)) for each in every.closed(at)[:SHOWN]],
+        "waiting": [
+            (each, steps_in_list(each, request.user, services.shown_of(each)))
+            for each in every.awaiting_decision(at)[:SHOWN]
+        ],
+        "closed": [(each, each.approval.state_at(at)) for each in every.closed(at)[:SHOWN] if each.approval],
         "problem": problem,
     }
     return render(request, "accounts/roles.html", context, status=status)
@@ -37,7 +42,8 @@ def role_page(request: OperatorRequest, *, problem: str = "", status: int = 200)
 @operator_page(services.ADMINISTER, methods="POST")
 @recently_authenticated(doing="confirm a role")
 def confirm(request: OperatorRequest, request_id: UUID) -> HttpResponse:
-    return step(request, request_id, services.confirm_role, "Confirmed. The role is in effect.")
+    take = partial(services.confirm_role, shown=request.POST.get("shown", ""))
+    return step(request, request_id, take, "Confirmed. The role is in effect.")
 
 
 @operator_page(services.ADMINISTER, methods="POST")
@@ -50,9 +56,7 @@ def step(request: OperatorRequest, request_id: UUID, take: Callable[..., RoleReq
     shown = access.request_for(request_id)
     try:
         take(shown, by=request.user)
-    except services.RequestAlreadyDecided as conflict:
-        return role_page(request, problem=str(conflict), status=409)
-    except services.RoleRequestRefused as refused:
-        return role_page(request, problem=str(refused), status=403)
+    except ApprovalError as refused:
+        return role_page(request, problem=str(refused), status=403 if isinstance(refused, NotAllowed) else 409)
     messages.success(request, done)
     return redirect("accounts:roles")

@@ -19,6 +19,7 @@ OPERATIONS: dict[str, Any] = {
     "UPDATE": pgtrigger.Update,
     "DELETE": pgtrigger.Delete,
     "TRUNCATE": pgtrigger.Truncate,
+    "INSERT OR UPDATE": pgtrigger.Insert | pgtrigger.Update,
     "ANY CHANGE": pgtrigger.Update | pgtrigger.Delete | pgtrigger.Truncate,
 }
 

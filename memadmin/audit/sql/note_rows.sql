@@ -25,6 +25,7 @@ DECLARE
     event_id uuid := memadmin_uuid7();
     salt bytea := uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());
     is_one boolean := total = 1 AND cardinality(refs) = 1;
+    recorder CONSTANT text := current_setting('memadmin.recorder', true);
     shown uuid[];
 BEGIN
     -- Request and job are columns with a default from a setting of the connection, which anybody can set: those of a role
@@ -56,6 +57,10 @@ BEGIN
     );
     IF details IS NOT NULL THEN
         INSERT INTO audit_detail (event_id, salt, details) VALUES (event_id, salt, details);
+    END IF;
+    -- Who decides in this transaction is who said so, and not who is named for its rows.
+    IF by_ref IS NOT NULL THEN
+        PERFORM set_config('memadmin.recorder', coalesce(recorder, ''), true);
     END IF;
 END $$;
 

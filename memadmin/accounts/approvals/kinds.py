@@ -1,0 +1,55 @@
+"""Kinds of approvals: who may decide, what is shown, and where it waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from memadmin.home.parts import Colour
+
+
+def nobody_else(about: Any, user: User) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalKind:
+    """What takes a second person."""
+
+    name: str
+    permission: str
+    shown: Callable[[Any], Any]
+    """All that a decision is about, as values that JSON can hold. One or two queries."""
+    waiting: str
+    """Of a line on the home page: what waits, in the plural."""
+    page: str
+    """Name of the URL where it waits."""
+    facts: str
+    """Of that line: the sentence below it."""
+    symbol: str
+    colour: Colour = "yellow"
+    answer_within: timedelta | None = None
+    """Time after which it can no longer be approved: its reason may no longer apply."""
+    refusal: Callable[[Any, User], str] = nobody_else
+    """Further reason, a sentence, why this user may not decide."""
+
+
+_kinds: dict[str, ApprovalKind] = {}
+
+
+def declare(kind: ApprovalKind) -> ApprovalKind:
+    _kinds[kind.name] = kind
+    return kind
+
+
+def kind_called(name: str) -> ApprovalKind:
+    return _kinds[name]
+
+
+def kinds_for(user: User) -> Mapping[str, ApprovalKind]:
+    """Kinds that this user may decide about, by name."""
+    return {name: kind for name, kind in _kinds.items() if user.has_perm(kind.permission)}
