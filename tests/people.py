@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.models import Group, User
+from django.db import connection, transaction
 from django.http import HttpRequest
 from django.test import Client
 from django.urls import reverse
 
+from memadmin import audit
 from memadmin.accounts.session_store import SessionStore
 
 
@@ -43,3 +48,20 @@ def signed_in_by_password(user: User, **headers: str) -> Client:
     answer = client.post(reverse("account_login"), {"username": user.username, "password": user.username})
     assert answer.status_code == 302
     return client
+
+
+@contextmanager
+def proven(by: User | audit.Actor) -> Iterator[None]:
+    """A block whose actor the database believes, as after an event that the application has recorded."""
+    actor = by if isinstance(by, audit.Actor) else audit.person(by)
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT memadmin_acting(%s, %s, %s, %s)", actor.proven)
+        yield
+        forget_proof()
+
+
+def forget_proof() -> None:
+    """The next statements are as those of another transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('memadmin.recorder', '', true)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import pgtrigger
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
@@ -12,6 +13,7 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import Now
 
 from memadmin import audit
+from memadmin.audit.log.triggers import Calling
 from memories_app.models import querysets
 from memories_app.models.memories import Memory
 
@@ -46,19 +48,23 @@ class ApprovalRule(models.Model):
             ),
             models.CheckConstraint(condition=Q(sample_percent__lte=100), name="sample_is_a_percentage"),
         ]
-        triggers: ClassVar = audit.govern(
-            "approval_rule",
-            columns=[
-                "name",
-                "kinds",
-                "provenance",
-                "sources",
-                "extractor",
-                "min_confidence",
-                "sample_percent",
-                "is_active",
-            ],
-        )
+        triggers: ClassVar = [
+            Calling("proven", "memadmin_rule_is_proven()", before="INSERT", level=pgtrigger.Row),
+            Calling("proven_changes", "memadmin_rule_is_proven()", before="UPDATE", level=pgtrigger.Row),
+            *audit.govern(
+                "approval_rule",
+                columns=[
+                    "name",
+                    "kinds",
+                    "provenance",
+                    "sources",
+                    "extractor",
+                    "min_confidence",
+                    "sample_percent",
+                    "is_active",
+                ],
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -105,24 +111,28 @@ class Review(models.Model):
                 condition=Q(rule__isnull=True) | Q(reviewer__isnull=True), name="a_person_or_a_rule_decides"
             ),
         ]
-        triggers: ClassVar = audit.govern(
-            "review",
-            columns=[
-                "memory",
-                "reviewer",
-                "rule",
-                "decision",
-                "reason_code",
-                "note",
-                "content_hash",
-                "was_edited",
-                "is_sample",
-                "agreed",
-                "decided_at",
-                "undone_at",
-            ],
-            hidden=["note"],
-        )
+        triggers: ClassVar = [
+            Calling("proven", "memadmin_decision_is_proven()", before="INSERT", level=pgtrigger.Row),
+            Calling("proven_changes", "memadmin_decision_is_proven()", before="UPDATE", level=pgtrigger.Row),
+            *audit.govern(
+                "review",
+                columns=[
+                    "memory",
+                    "reviewer",
+                    "rule",
+                    "decision",
+                    "reason_code",
+                    "note",
+                    "content_hash",
+                    "was_edited",
+                    "is_sample",
+                    "agreed",
+                    "decided_at",
+                    "undone_at",
+                ],
+                hidden=["note"],
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"review {self.pk}"

@@ -254,16 +254,18 @@ def note_approval(memory: Memory, base: Memory | None, *, by: User, note: str, w
 
 
 def note_review(memory: Memory, decision: Review.Decision, *, by: User, **columns: Any) -> Review:
-    return Review.objects.create(
-        memory=memory,
-        reviewer=by,
-        decision=decision,
-        content_hash=memory.content_hash,
-        waited=max(moment_of(memory) - memory.awaiting_since, timedelta()),
-        # A clock that was set back would date the decision before the proposal, and the gate would ignore it.
-        decided_at=Greatest(Now(), Value(memory.awaiting_since)),
-        **columns,
-    )
+    """The stored decision. Its event, recorded before in this transaction, proves to the database who decides."""
+    with gate_explained(memory):
+        return Review.objects.create(
+            memory=memory,
+            reviewer=by,
+            decision=decision,
+            content_hash=memory.content_hash,
+            waited=max(moment_of(memory) - memory.awaiting_since, timedelta()),
+            # A clock that was set back would date the decision before the proposal, and the gate would ignore it.
+            decided_at=Greatest(Now(), Value(memory.awaiting_since)),
+            **columns,
+        )
 
 
 def put_in_force(memory: Memory, base: Memory | None, review: Review) -> Memory:

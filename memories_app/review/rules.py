@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import random
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -95,15 +96,12 @@ def save_rule(rule: ApprovalRule, *, by: User, values: Mapping[str, Any]) -> App
     assert set(values) <= set(COLUMNS), "these columns are not a form's to change"
     for name, value in values.items():
         setattr(rule, name, value)
-    if rule._state.adding:
-        rule.created_by = by
-        with audit.recording(audit_events.RULE_SAVED, by=by) as event:
-            rule.save(force_insert=True)
-            event.target = rule
-            event.counters = {"active": int(rule.is_active)}
-    else:
-        audit.record(audit_events.RULE_SAVED, by=by, target=rule, counters={"active": int(rule.is_active)})
-        rule.save(update_fields=list(values))
+    is_new = rule._state.adding
+    if is_new:
+        rule.pk, rule.created_by = uuid.uuid4(), by
+    # Before the change: it proves to the database who makes it.
+    audit.record(audit_events.RULE_SAVED, by=by, target=rule, counters={"active": int(rule.is_active)})
+    rule.save(force_insert=is_new, update_fields=None if is_new else list(values))
     return rule
 
 
@@ -132,18 +130,18 @@ def approve_by_rule(memory: Memory, rule: ApprovalRule) -> bool:
     audit.record(audit_events.MEMORY_APPROVED, target=memory, subject=memory.subject_id, shown=[rule.pk])
     is_sample = random.randrange(100) < rule.sample_percent
     moment = moment_of(memory)
-    Review.objects.create(
-        memory=memory,
-        rule=rule,
-        decision=Review.Decision.APPROVE,
-        content_hash=memory.content_hash,
-        is_sample=is_sample,
-        waited=max(moment - memory.awaiting_since, timedelta()),
-        # As for people: a clock that was set back must not delay the approval.
-        decided_at=Greatest(Now(), Value(memory.awaiting_since)),
-    )
-    memory.status, memory.decided_at = Memory.Status.APPROVED, moment
     with gate_explained(memory):
+        Review.objects.create(
+            memory=memory,
+            rule=rule,
+            decision=Review.Decision.APPROVE,
+            content_hash=memory.content_hash,
+            is_sample=is_sample,
+            waited=max(moment - memory.awaiting_since, timedelta()),
+            # As for people: a clock that was set back must not delay the approval.
+            decided_at=Greatest(Now(), Value(memory.awaiting_since)),
+        )
+        memory.status, memory.decided_at = Memory.Status.APPROVED, moment
         memory.save(update_fields=["status", "decided_at"])
     return True
 

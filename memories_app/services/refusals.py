@@ -77,6 +77,13 @@ class NotScreened(MemoryActionRefused):
     sentence = "The risk check of this text is pending. Approve it afterwards."
 
 
+class NotProven(MemoryActionRefused):
+    sentence = (
+        "The database has no proof of who decides, so nothing was changed. Ask an operator to open /readyz, and to"
+        " compare the clocks of the web server and the database."
+    )
+
+
 class OwnProposal(MemoryActionRefused):
     sentence = "You proposed this yourself. Another reviewer has to decide."
 
@@ -96,6 +103,7 @@ GATE: dict[str, type[MemoryActionRefused]] = {
     "P0M04": NotScreened,
     "P0M05": OnlyErased,
     "P0M07": OtherSubject,
+    "P0M09": NotProven,
     ERASED: SubjectGone,
 }
 """Refusals of the database about memories, by SQLSTATE."""

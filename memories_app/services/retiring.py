@@ -14,7 +14,7 @@ from memadmin.audit.log.recording import MOST_SHOWN
 from memories_app import audit_events
 from memories_app.audit_events import RetireReason
 from memories_app.models import Evidence, Memory, Review
-from memories_app.services.refusals import NotRecalled
+from memories_app.services.refusals import NotRecalled, gate_explained
 
 
 @transaction.atomic
@@ -25,9 +25,10 @@ def retire_memory(memory: Memory, *, by: User, reason: RetireReason) -> Memory:
     if memory.status not in Memory.CURRENT:
         raise NotRecalled(memory)
     audit.record(audit_events.MEMORY_RETIRED, by=by, target=memory, subject=memory.subject_id, reason_code=reason)
-    Review.objects.create(
-        memory=memory, reviewer=by, decision="retire", reason_code=reason, content_hash=memory.content_hash
-    )
+    with gate_explained(memory):
+        Review.objects.create(
+            memory=memory, reviewer=by, decision="retire", reason_code=reason, content_hash=memory.content_hash
+        )
     going = Memory.objects.filter(pk=memory.pk) | Memory.objects.filter(replaces=memory, status__in=Memory.AWAITING)
     going.update(status=Memory.Status.RETIRED, decided_at=Now(), claimed_by=None, claimed_until=None)
     memory.refresh_from_db()

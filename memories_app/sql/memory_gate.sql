@@ -1,6 +1,7 @@
 -- The gate: it hashes the text of a memory, counts its versions, and lets it become or stay approved only if reviews
--- approve this very text. A proposal to change a memory is about the subject of that memory: approved text goes there,
--- and the gate compares the two. Of several ids of one subject the agent may know another.
+-- approve this very text, and the actor of this transaction is proven, as the one of each review was (reviews.sql). A
+-- proposal to change a memory is about the subject of that memory: approved text goes there, and the gate compares the
+-- two. Of several ids of one subject the agent may know another.
 
 CREATE OR REPLACE FUNCTION memadmin_memory_gate() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -65,6 +66,9 @@ BEGIN
         IF NOT (people >= 2 OR (NOT is_risky AND (people = 1 OR by_rule))) THEN
             RAISE EXCEPTION 'Nobody who may has approved this text, or one person alone has where two must.'
                 USING ERRCODE = 'P0M03';
+        END IF;
+        IF memadmin_proven_actor('memadmin.recorder') IS NULL THEN
+            RAISE EXCEPTION 'Nobody is proven to approve this text now.' USING ERRCODE = 'P0M09';
         END IF;
         IF NEW.screened_hash <> NEW.content_hash THEN
             RAISE EXCEPTION 'Nothing has looked for risks in this text yet.' USING ERRCODE = 'P0M04';

@@ -38,7 +38,7 @@ from memadmin.home.models import SavedView
 from memadmin.rehearsal import Rehearsal
 from memadmin.runs.models import Run
 from memadmin.web import errors
-from memories_app.models import ApprovalRule, Recall, Review, Signal
+from memories_app.models import Recall, Signal
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import AgentMessage, AgentSession, SessionIdPattern, SubjectAlias, WatchedPath
 from sessions_app.redaction.services import RedactionRequest, redact_in_session
@@ -65,7 +65,8 @@ from tests.agents import drop_agent_tables, make_agent_tables
 from tests.builders import make_session, make_store, make_subject
 from tests.erasure.batches import csv_of, uploaded
 from tests.erasure.builders import make_request
-from tests.memories.builders import one_of_each
+from tests.memories.builders import approval_rule, one_of_each
+from tests.memories.builders import decided as a_decision
 from tests.memories.queue import waiting
 from tests.people import person, signed_in
 from tests.retention.builders import make_hold
@@ -178,7 +179,7 @@ def make_world(user: User) -> World:
         SavedView.objects.create(owner=by, list_name="sessions-stores", name="risky", query="")
         for by in (user, colleague)
     )
-    rule, decided = ApprovalRule.objects.create(name="sure ones"), waiting("Prefers gin.", subject=subject)
+    rule, decided = approval_rule(), waiting("Prefers gin.", subject=subject)
     case = make_request(make_subject("customer_4"), by=colleague)
     access_case = make_request(make_subject("customer_5"), by=colleague, kind=SubjectRequest.Kind.ACCESS)
     SubjectRequest.objects.filter(pk=case.pk).update(receipt='{"payload": {"outcome": "complete"}}')
@@ -219,7 +220,7 @@ def make_world(user: User) -> World:
             "number": 1,
             "view_id": own_view.pk,
             "rule_id": rule.pk,
-            "review_id": Review.objects.create(memory=decided, rule=rule, decision="approve", is_sample=True).pk,
+            "review_id": a_decision(decided, rule, is_sample=True).pk,
             "factor_id": factors[user.pk],
             "person_id": colleague.pk,
             "browser_id": their_session.pk,

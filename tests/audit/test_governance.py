@@ -10,6 +10,7 @@ import pytest
 from django.apps import apps
 from django.contrib.auth.models import Group, User
 from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.utils.timezone import now
 
 from memadmin import audit
@@ -31,7 +32,8 @@ from memories_app.models import (
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias, WatchedPath
 from tests.agents import add_items, attach_main_store, run_sql, value_of
 from tests.builders import make_session, make_store, make_subject
-from tests.people import person
+from tests.memories.builders import approval_rule, decided
+from tests.people import person, proven
 from tests.retention.builders import make_hold
 from tests.retention.policies import in_force
 
@@ -234,10 +236,10 @@ CHANGES: dict[str, Callable[[], Any]] = {
     "recalled_memory.row_updated": lambda: RecalledMemory.objects.update(version=7),
     "recalled_memory.row_deleted": lambda: RecalledMemory.objects.all().delete(),
     "review.row_inserted": lambda: review(),
-    "review.row_updated": lambda: (review(), Review.objects.update(agreed=True)),
+    "review.row_updated": lambda: (review(), change_as_person(Review.objects.all(), agreed=True)),
     "review.row_deleted": lambda: review().delete(),
-    "approval_rule.row_inserted": lambda: ApprovalRule.objects.create(name="second"),
-    "approval_rule.row_updated": lambda: ApprovalRule.objects.update(is_active=True),
+    "approval_rule.row_inserted": lambda: approval_rule("second"),
+    "approval_rule.row_updated": lambda: change_as_person(ApprovalRule.objects.all(), is_active=True),
     "approval_rule.row_deleted": lambda: ApprovalRule.objects.all().delete(),
     "processing_record.row_inserted": lambda: processing_record(),
     "processing_record.row_updated": lambda: (processing_record(), ProcessingRecord.objects.update(purpose="x")),
@@ -274,7 +276,12 @@ def give_permission() -> int:
 
 
 def review() -> Review:
-    return Review.objects.create(memory=Memory.objects.all()[0], decision="reject", content_hash="x")
+    return decided(Memory.objects.all()[0], User.objects.get(username="reviewer"), "reject")
+
+
+def change_as_person(rows: QuerySet[Any], **columns: Any) -> None:
+    with proven(User.objects.get(username="reviewer")):
+        rows.update(**columns)
 
 
 def processing_record() -> ProcessingRecord:
@@ -342,7 +349,7 @@ def test_every_kind_of_change_of_every_governed_table_is_recorded() -> None:
     SessionIdPattern.objects.create(store=make_store(), name="zero", pattern="{subject}")
     WatchedPath.objects.create(name="first", kind="sqlite")
     a_memory_with_all_that_it_rests_on()
-    ApprovalRule.objects.create(name="first")
+    approval_rule("first")
     place_a_hold("first")
     propose_a_policy("first")
     make_batch("first")
@@ -410,8 +417,8 @@ OF_MEMORIES = {
     "memory_version": "UPDATE memories_app_memoryversion SET statement = '', data = '{}', erased_at = now()",
     "evidence": "UPDATE memories_app_evidence SET quote = 'forged'",
     "signal": "UPDATE memories_app_signal SET text = 'forged'",
-    "review": "UPDATE memories_app_review SET decision = 'approve'",
-    "approval_rule": "UPDATE memories_app_approvalrule SET is_active = true",
+    "review": "UPDATE memories_app_review SET note = 'forged'",
+    "approval_rule": "DELETE FROM memories_app_approvalrule",
     "learning_stop": "DELETE FROM memories_app_learningstop",
     "recall": "DELETE FROM memories_app_recall",
     "recalled_memory": "UPDATE memories_app_recalledmemory SET version = 7",
@@ -423,7 +430,7 @@ def test_raw_sql_on_memories_shows_with_the_role_and_without_what_was_said(noun:
     person("reviewer")
     a_memory_with_all_that_it_rests_on()
     review()
-    ApprovalRule.objects.create(name="first")
+    approval_rule("first")
     LearningStop.objects.create(subject=make_subject())
     if noun == "recall":
         RecalledMemory.objects.all().delete()

@@ -19,7 +19,7 @@ from memories_app.models import ApprovalRule, Evidence, Memory, Recall, Recalled
 from sessions_app.models import SessionRecord, SubjectAlias
 from tests.browser.test_hostile import ELSEWHERE, EVERYWHERE, IN_LISTS, Trap, parted, storable, trap, write_all
 from tests.hostile import CORPUS
-from tests.memories.builders import approved, proposed
+from tests.memories.builders import approval_rule, approved, proposed
 
 __all__ = ["trap"]
 
@@ -89,7 +89,8 @@ def test_everything_around_memories_is_sound(agent_tables: None, trap: Trap, sig
         write_memories(record, *texts.values())
         for text in texts.values():
             if name := storable(text, 120):
-                ApprovalRule.objects.get_or_create(name=name, defaults={"extractor": storable(text, 80)})
+                if not ApprovalRule.objects.filter(name=name).exists():
+                    approval_rule(name, extractor=storable(text, 80))
                 SavedView.objects.get_or_create(owner=officer, list_name="reviews-list", name=storable(text, 60))
     lists = [reverse("memories:list"), reverse("reviews:list"), f"{reverse('reviews:list')}?as=table"]
     # The log has a text in the names of subjects and rules.

@@ -12,13 +12,14 @@ from django.utils.timezone import now
 from playwright.sync_api import Browser, Locator, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
+from memadmin import audit
 from memories_app.models import ApprovalRule, Memory, Review
 from memories_app.review.undoing import UNDO_WITHIN
 from tests.browser import looking
 from tests.browser.conftest import Watch, script_held_back
-from tests.memories.builders import user_quote
+from tests.memories.builders import approval_rule, date_back, decided, user_quote
 from tests.memories.queue import waiting
-from tests.people import person
+from tests.people import person, proven
 
 Look: TypeAlias = Callable[[str], None]
 SignIn: TypeAlias = Callable[..., User]
@@ -39,11 +40,11 @@ def sampled(statement: str) -> Memory:
     """A memory that a rule approved, sampled for a review."""
     memory = waiting(statement, provenance="explicit", confidence=0.9)
     user_quote(memory)
-    rule, _ = ApprovalRule.objects.get_or_create(name="Explicit preferences", defaults={"is_active": True})
-    Review.objects.create(
-        memory=memory, rule=rule, decision="approve", content_hash=memory.content_hash, is_sample=True
-    )
-    Memory.objects.filter(pk=memory.pk).update(status=Memory.Status.APPROVED, decided_at=now())
+    name = "Explicit preferences"
+    rule = ApprovalRule.objects.filter(name=name).first() or approval_rule(name, is_active=True)
+    decided(memory, rule, is_sample=True)
+    with proven(audit.Actor("job", "rules")):
+        Memory.objects.filter(pk=memory.pk).update(status=Memory.Status.APPROVED, decided_at=now())
     return memory
 
 
@@ -86,7 +87,7 @@ def test_what_can_be_undone_is_offered_for_a_minute(
     expect(page.get_by_label("Wrong or misunderstood")).to_be_focused()
     assert status_of(first) == "approved"
     # Then the server does not offer it, either.
-    Review.objects.update(decided_at=now() - UNDO_WITHIN - timedelta(seconds=1))
+    date_back(Review.objects.all(), UNDO_WITHIN + timedelta(seconds=1))
     page.reload()
     expect(heading).to_have_text(second.statement)
     expect(undo).to_have_count(0)

@@ -23,7 +23,8 @@ from sessions_app.models import SessionRecord
 from sessions_app.services.counting_days import SESSIONS
 from tests.builders import make_session, make_store, make_subject
 from tests.meanwhile import somebody_else, wait_until_blocked
-from tests.memories.builders import approved, proposed
+from tests.memories.builders import approved, decided, proposed, reviewer_number
+from tests.people import proven
 
 pytestmark = pytest.mark.django_db
 
@@ -181,9 +182,11 @@ def test_sessions_by_store_are_those_on_record() -> None:
 def test_proposals_decisions_and_recalls_are_those_in_the_tables() -> None:
     proposed("Drinks tea."), proposed("Drinks coffee.")
     approved("Drinks water.", subject=make_subject())
-    Review.objects.create(memory=proposed("Drinks milk."), decision="reject", content_hash="x")
-    undone = Review.objects.create(memory=proposed("Drinks gin."), decision="reject", content_hash="x")
-    Review.objects.filter(pk=undone.pk).update(undone_at=now())
+    by = reviewer_number(7)
+    decided(proposed("Drinks milk."), by, "reject")
+    undone = decided(proposed("Drinks gin."), by, "reject")
+    with proven(by):
+        Review.objects.filter(pk=undone.pk).update(undone_at=now())
     Recall.objects.create()
     count_days()
     counts = series_of(PROPOSALS, DECISIONS, RECALLS)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import Model
+from django.db import connection, transaction
+from django.db.models import F, Model, QuerySet
 
+from memadmin import audit
 from memadmin.client import embedding
 from memories_app.models import ApprovalRule, Distillation, Evidence, LearningStop, Memory, Recall, Review, Signal
+from memories_app.review import rules
 from sessions_app.models import Subject
 from tests.builders import make_session
+from tests.people import proven
 
 
 def proposed(statement: str = "Drinks tea.", *, subject: Subject | None = None, **columns: Any) -> Memory:
@@ -30,16 +35,46 @@ def approved(
     memory = proposed(statement, subject=subject, **columns)
     people = by or [reviewer_number(number) for number in range(1 + memory.needs_two)]
     for person in people:
-        Review.objects.create(memory=memory, reviewer=person, decision="approve", content_hash=memory.content_hash)
+        decided(memory, person)
     if is_embedded:
         embedder = embedding.load(settings.EMBEDDER)
         assert embedder is not None
         memory.embedding, memory.embedder = embedder.embed([statement])[0], embedder.name
         memory.embedded_hash = memory.content_hash
     memory.status = Memory.Status.APPROVED
-    memory.save(update_fields=["status", "embedding", "embedder", "embedded_hash"])
+    with proven(people[-1]):
+        memory.save(update_fields=["status", "embedding", "embedder", "embedded_hash"])
     memory.refresh_from_db()
     return memory
+
+
+def decided(memory: Memory, by: User | ApprovalRule, decision: str = "approve", **columns: Any) -> Review:
+    """A decision about the current text, by a person, or by a rule in a job."""
+    whose = {"rule": by} if isinstance(by, ApprovalRule) else {"reviewer": by}
+    with proven(audit.Actor("job", "rules") if isinstance(by, ApprovalRule) else by):
+        return Review.objects.create(
+            memory=memory, decision=decision, **{"content_hash": memory.content_hash} | whose | columns
+        )
+
+
+def approval_rule(name: str = "sure ones", **columns: Any) -> ApprovalRule:
+    """A rule that somebody has saved."""
+    with proven(reviewer_number(0)):
+        return ApprovalRule.objects.create(name=name, **columns)
+
+
+def apply_rules() -> int:
+    """Approves by rules as the job does."""
+    with audit.acting(audit.Actor("job", "apply_approval_rules")):
+        return rules.apply_rules()
+
+
+def date_back(reviews: QuerySet[Review], by: timedelta) -> None:
+    """Decisions were made so much earlier; without triggers, because they refuse another time."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        reviews.update(decided_at=F("decided_at") - by)
+        cursor.execute("SET LOCAL session_replication_role = origin")
 
 
 def user_quote(memory: Memory, words: str = "Tea, please.", **columns: Any) -> Evidence:
@@ -58,13 +93,13 @@ def reviewer_number(number: int) -> User:
 def one_of_each(memory: Memory, words: str = "Tea, please.") -> list[Model]:
     """A row of every kind that raw edits show around a memory; what can say something says these words."""
     signal = Signal.objects.create(kind="correction", text=words, memory=memory)
-    rule = ApprovalRule.objects.create(name="sure ones, as raw edits show them")
+    rule = approval_rule("sure ones, as raw edits show them")
     return [
         memory,
         memory.versions.get(),
         Evidence.objects.create(memory=memory, quote=words, signal=signal),
         signal,
-        Review.objects.create(memory=memory, rule=rule, decision="approve", content_hash="of another text", note=words),
+        decided(memory, rule, content_hash="of another text", note=words),
         rule,
         LearningStop.objects.create(subject=Subject.objects.create()),
         Recall.objects.create(),

@@ -16,11 +16,10 @@ from memories_app.learning.screening import embed_memories, screen_memories
 from memories_app.models import LearningStop, Memory, Review
 from memories_app.recall.preview import preview_recall
 from memories_app.review.decisions import approve_memory, reject_memory
-from memories_app.review.rules import apply_rules
 from memories_app.review.undoing import undo_decision
 from sessions_app.models import Subject
 from tests.builders import make_subject
-from tests.memories.builders import approved, reviewer_number, user_quote
+from tests.memories.builders import apply_rules, approved, reviewer_number, user_quote
 from tests.memories.test_rules import a_rule
 
 pytestmark = pytest.mark.django_db

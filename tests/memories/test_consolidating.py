@@ -23,7 +23,7 @@ from memories_app.dedup import consolidation
 from memories_app.dedup.consolidation import LATELY, LOW_CONFIDENCE, UNUSED_AFTER, Consolidated, consolidate, preview
 from memories_app.dedup.similarity import ComparedText, Hint, hint_for, normalized, pairs
 from memories_app.learning.screening import embed_memories
-from memories_app.models import ApprovalRule, Memory, Recall, RecalledMemory, Review
+from memories_app.models import ApprovalRule, Memory, Recall, RecalledMemory
 from memories_app.review.decisions import approve_memory, reject_memory
 from memories_app.review.undoing import undo_decision
 from memories_app.services import retiring
@@ -31,7 +31,8 @@ from sessions_app.models import Subject
 from tests.builders import make_subject
 from tests.deploy.connecting import connected_as
 from tests.meanwhile import comes_to_wait, somebody_else
-from tests.memories.builders import approved, proposed, reviewer_number, user_quote
+from tests.memories.builders import approval_rule, approved, decided, proposed, reviewer_number, user_quote
+from tests.people import proven
 
 DAY = timedelta(days=1)
 LONG_AGO = UNUSED_AFTER + DAY
@@ -88,10 +89,11 @@ class TestPairs:
 def by_rule(statement: str = "Drinks tea.", *, confidence: float = 0.5, age: timedelta = LONG_AGO) -> Memory:
     """A memory that a rule approved, so long ago."""
     memory = proposed(statement, subject=make_subject(), confidence=confidence)
-    rule = ApprovalRule.objects.get_or_create(name="all")[0]
+    rule = ApprovalRule.objects.filter(name="all").first() or approval_rule("all")
     user_quote(memory)
-    Review.objects.create(memory=memory, rule=rule, decision="approve", content_hash=memory.content_hash)
-    Memory.objects.filter(pk=memory.pk).update(status="approved", decided_at=now() - age)
+    decided(memory, rule)
+    with proven(audit.Actor("job", "rules")):
+        Memory.objects.filter(pk=memory.pk).update(status="approved", decided_at=now() - age)
     return memory
 
 

@@ -16,13 +16,15 @@ from django.db.models.functions import Now
 from django.db.utils import DatabaseError
 from django.utils.timezone import now
 
+from memadmin import audit
 from memadmin.deploy.roles import Roles
-from memories_app.models import ApprovalRule, LearningStop, Memory, MemoryVersion, Review, Signal
+from memories_app.models import LearningStop, Memory, MemoryVersion, Review, Signal
 from sessions_app.models import Subject, SubjectKind
 from sessions_app.services.subjects import merge_subjects, subject_for_key
 from tests.agents import run_sql
 from tests.deploy.connecting import connected_as, refusal
-from tests.memories.builders import user_quote
+from tests.memories.builders import approval_rule, decided, user_quote
+from tests.people import proven
 
 pytestmark = pytest.mark.django_db
 
@@ -34,8 +36,9 @@ def approved(
     memory = Memory.objects.create(kind="fact", statement=statement, subject=subject, **values)
     memory.refresh_from_db()
     for reviewer in filter(None, [by, second]):
-        Review.objects.create(memory=memory, reviewer=reviewer, decision="approve", content_hash=memory.content_hash)
-    Memory.objects.filter(pk=memory.pk).update(status="approved", screened_hash=memory.content_hash)
+        decided(memory, reviewer)
+    with proven(by):
+        Memory.objects.filter(pk=memory.pk).update(status="approved", screened_hash=memory.content_hash)
     return memory
 
 
@@ -193,9 +196,10 @@ def test_nothing_is_learned_from_who_said_no(told: Roles, ada: Subject, bob: Sub
 def approve(memory: Memory, *people: User, screened: bool = True, **values: object) -> None:
     memory.refresh_from_db()
     for person in people:
-        Review.objects.create(memory=memory, reviewer=person, decision="approve", content_hash=memory.content_hash)
+        decided(memory, person)
     values = {"screened_hash": memory.content_hash} | values if screened else values
-    Memory.objects.filter(pk=memory.pk).update(status="approved", **values)
+    with proven(audit.Actor("job", "testing")):
+        Memory.objects.filter(pk=memory.pk).update(status="approved", **values)
 
 
 def refused(change: Callable[[], object]) -> str:
@@ -257,10 +261,11 @@ NOT_COUNTED: dict[str, dict[str, Any]] = {
 def test_the_gate_and_the_queue_count_the_same_approvals(case: str | None, ada: Subject, reviewer: User) -> None:
     memory = Memory.objects.create(kind="fact", statement="x", subject=ada)
     memory.refresh_from_db()
-    review = Review.objects.create(
-        memory=memory, reviewer=reviewer, decision="approve", content_hash=memory.content_hash
-    )
-    Review.objects.filter(pk=review.pk).update(**NOT_COUNTED[case] if case else {})
+    columns = NOT_COUNTED[case] if case else {}
+    later = {name: columns[name] for name in columns.keys() & {"undone_at", "reviewer"}}
+    review = decided(memory, reviewer, **{name: columns[name] for name in columns.keys() - later})
+    with proven(reviewer):
+        Review.objects.filter(pk=review.pk).update(**later)
     assert Review.objects.valid_approvals_of(memory).exists() == (case is None)
     assert Memory.objects.filter(Exists(Review.objects.valid_approvals())).exists() == (case is None)
     if case:
@@ -273,29 +278,29 @@ def test_what_a_rule_approved_nobody_verified(ada: Subject) -> None:
     memory = Memory.objects.create(kind="fact", statement="x", subject=ada, is_verified=True)
     memory.refresh_from_db()
     user_quote(memory)
-    rule = ApprovalRule.objects.create(name="clear wishes")
-    Review.objects.create(memory=memory, rule=rule, decision="approve", content_hash=memory.content_hash)
+    rule = approval_rule("clear wishes")
+    decided(memory, rule)
     approve(memory, is_verified=True)
     memory.refresh_from_db()
     assert (memory.status, memory.is_verified) == ("approved", False)
 
 
 def test_a_rule_never_approves_what_is_shared_or_risky(ada: Subject) -> None:
-    rule = ApprovalRule.objects.create(name="clear wishes")
+    rule = approval_rule("clear wishes")
     for values in ({}, {"subject": ada, "risk_flags": ["link"]}):
         memory = Memory.objects.create(kind="fact", statement="x", **values)
         memory.refresh_from_db()
         user_quote(memory)
-        Review.objects.create(memory=memory, rule=rule, decision="approve", content_hash=memory.content_hash)
+        decided(memory, rule)
         assert "one person alone" in refused(partial(approve, memory))
 
 
 def test_an_undone_approval_does_not_count(ada: Subject, reviewer: User) -> None:
     memory = Memory.objects.create(kind="fact", statement="x", subject=ada)
     memory.refresh_from_db()
-    Review.objects.create(
-        memory=memory, reviewer=reviewer, decision="approve", content_hash=memory.content_hash, undone_at=now()
-    )
+    review = decided(memory, reviewer)
+    with proven(reviewer):
+        Review.objects.filter(pk=review.pk).update(undone_at=now())
     assert "Nobody who may has approved" in refused(lambda: approve(memory))
 
 

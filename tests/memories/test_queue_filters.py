@@ -14,9 +14,9 @@ from django.urls import reverse
 from memadmin.web.paging import rows_after, rows_before
 from memories_app.dedup import consolidation
 from memories_app.learning.screening import embed_memories
-from memories_app.models import ApprovalRule, Memory
+from memories_app.models import Memory
 from memories_app.review import decisions, queue, rules
-from tests.memories.builders import user_quote
+from tests.memories.builders import apply_rules, approval_rule, user_quote
 from tests.memories.queue import a_reviewer, waiting
 from tests.people import signed_in
 
@@ -42,12 +42,12 @@ def shown(desk: Client, show: str) -> list[Memory]:
 
 def sampled(*statements: str) -> list[Memory]:
     """What a rule approved and a person is to look at."""
-    ApprovalRule.objects.create(name="all", is_active=True, sample_percent=100, min_confidence=0.5)
+    approval_rule("all", is_active=True, sample_percent=100, min_confidence=0.5)
     memories = [waiting(statement, confidence=0.9) for statement in statements]
     for memory in memories:
         user_quote(memory)
     embed_memories()
-    assert rules.apply_rules() == len(memories)
+    assert apply_rules() == len(memories)
     return memories
 
 

@@ -26,6 +26,7 @@ from memories_app.review import claiming, decisions
 from memories_app.review.bulk_decisions import AT_ONCE
 from memories_app.services import retiring
 from tests.builders import make_session, make_subject
+from tests.memories.builders import date_back
 from tests.memories.queue import a_reviewer, approved, propose, waiting
 from tests.people import signed_in
 
@@ -307,7 +308,7 @@ class TestDeciding:
         for memory in (earlier, recent):
             answer = desk.post(page_of(memory, "approve"), read(memory), follow=True)
         assert "Approved: “Prefers tea”" in answer.text
-        Review.objects.filter(memory=earlier).update(decided_at=now() - timedelta(minutes=2))
+        date_back(Review.objects.filter(memory=earlier), timedelta(minutes=2))
         page = desk.get(reverse("reviews:mine"))
         assert page.text.index("Prefers tea") < page.text.index("Prefers coffee")
         assert page_of(recent, "undo") in page.text

@@ -23,6 +23,7 @@ from memories_app.review.undoing import CannotBeUndone, undo_decision
 from memories_app.services import refusals
 from tests.builders import make_subject
 from tests.meanwhile import somebody_else, wait_until_blocked
+from tests.memories.builders import date_back
 from tests.memories.queue import a_reviewer, approved, propose, waiting
 
 Status = Memory.Status
@@ -309,7 +310,7 @@ class TestUndoing:
 
     def test_after_a_minute_it_stands(self, first: User) -> None:
         memory = approve(waiting(), first)
-        Review.objects.update(decided_at=F("decided_at") - timedelta(seconds=61))
+        date_back(Review.objects.all(), timedelta(seconds=61))
         with pytest.raises(CannotBeUndone, match=r"A decision can be undone within one minute\."):
             undo_decision(memory, by=first)
 

@@ -25,7 +25,7 @@ DECLARE
     event_id uuid := memadmin_uuid7();
     salt bytea := uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());
     is_one boolean := total = 1 AND cardinality(refs) = 1;
-    recorder CONSTANT text := current_setting('memadmin.recorder', true);
+    recorder CONSTANT text := coalesce(current_setting('memadmin.recorder', true), '');
     shown uuid[];
 BEGIN
     -- Request and job are columns with a default from a setting of the connection, which anybody can set: those of a role
@@ -34,7 +34,7 @@ BEGIN
         PERFORM set_config('memadmin.request_id', '', true), set_config('memadmin.job_id', '', true);
     END IF;
     IF by_ref IS NOT NULL THEN
-        PERFORM set_config('memadmin.recorder', memadmin_token(by_kind, by_ref), true);
+        PERFORM set_config('memadmin.recorder', memadmin_transaction_token(by_kind, by_ref), true);
     END IF;
     SELECT coalesce(array_agg(ref), '{}') INTO shown FROM (
         SELECT DISTINCT ref FROM unnest(CASE WHEN is_one THEN subjects[2:] ELSE refs || subjects END) AS ref
@@ -55,12 +55,12 @@ BEGIN
         caused_by,
         CASE WHEN details IS NOT NULL THEN sha256(salt || convert_to(details, 'UTF8')) END
     );
+    -- Who decides is proved by an event that the application adds itself, in this transaction.
+    IF by_ref IS NOT NULL THEN
+        PERFORM set_config('memadmin.recorder', recorder, true);
+    END IF;
     IF details IS NOT NULL THEN
         INSERT INTO audit_detail (event_id, salt, details) VALUES (event_id, salt, details);
-    END IF;
-    -- Who decides in this transaction is who said so, and not who is named for its rows.
-    IF by_ref IS NOT NULL THEN
-        PERFORM set_config('memadmin.recorder', coalesce(recorder, ''), true);
     END IF;
 END $$;
 

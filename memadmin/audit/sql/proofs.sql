@@ -45,12 +45,22 @@ BEGIN
     );
 END $$;
 
--- What triggers believe, for a day: an import may name its actor once for all that it writes.
+-- What triggers that record rows believe, for a day: an import may name its actor once for all that it writes.
 CREATE OR REPLACE FUNCTION memadmin_token(given_kind text, given_ref uuid) RETURNS text
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     said CONSTANT text :=
         given_kind || ':' || given_ref || ':' || (extract(epoch FROM statement_timestamp())::bigint + 86400);
+BEGIN
+    RETURN said || ':' || memadmin_mac('tokens', said);
+END $$;
+
+-- The value of `memadmin.recorder`: who adds events and decides, until the end of this transaction. A value that a
+-- pooled connection kept, or that somebody brings from another transaction, names nobody.
+CREATE OR REPLACE FUNCTION memadmin_transaction_token(given_kind text, given_ref uuid) RETURNS text
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    said CONSTANT text := given_kind || ':' || given_ref || ':x' || pg_current_xact_id();
 BEGIN
     RETURN said || ':' || memadmin_mac('tokens', said);
 END $$;
@@ -61,12 +71,19 @@ LANGUAGE plpgsql STABLE AS $$
 DECLARE
     parts CONSTANT text[] := string_to_array(current_setting(setting, true), ':');
 BEGIN
-    IF cardinality(parts) <> 4 OR parts[3] !~ '^[0-9]{1,12}$' THEN
+    IF cardinality(parts) <> 4 THEN
         RETURN NULL;
     END IF;
-    IF parts[3]::bigint < extract(epoch FROM statement_timestamp())
-        OR parts[4] IS DISTINCT FROM memadmin_mac('tokens', parts[1] || ':' || parts[2] || ':' || parts[3])
-    THEN
+    IF setting = 'memadmin.recorder' THEN
+        IF parts[3] IS DISTINCT FROM 'x' || pg_current_xact_id_if_assigned() THEN
+            RETURN NULL;
+        END IF;
+    ELSIF parts[3] !~ '^[0-9]{1,12}$' THEN
+        RETURN NULL;
+    ELSIF parts[3]::bigint < extract(epoch FROM statement_timestamp()) THEN
+        RETURN NULL;
+    END IF;
+    IF parts[4] IS DISTINCT FROM memadmin_mac('tokens', parts[1] || ':' || parts[2] || ':' || parts[3]) THEN
         RETURN NULL;
     END IF;
     RETURN parts[1] || ':' || parts[2];
@@ -95,7 +112,7 @@ BEGIN
         RETURN NULL;
     END IF;
     found := memadmin_actor(given_kind, given_label, given_user_id);
-    PERFORM set_config('memadmin.recorder', memadmin_token(given_kind, found), true);
+    PERFORM set_config('memadmin.recorder', memadmin_transaction_token(given_kind, found), true);
     RETURN found;
 END $$;
 
