@@ -153,7 +153,12 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "accounts_rolerequest": CHANGE,
         # Written by a trigger alone; only an erasure takes a text out.
         "memories_app_memoryversion": ("SELECT", "UPDATE"),
+        # Triggers leave what a receipt states to the worker.
+        "erasure_erasurestep": ("SELECT", "UPDATE"),
         "erasure_processingrecord": CHANGE,
+        "erasure_subjectrequest": CHANGE,
+        "erasure_suppressionentry": READ,
+        "runs_run": CHANGE,
         "accounts_grantedsession": CHANGE,
         "home_countedday": READ,
         "home_daycount": READ,

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 import memadmin
 from memadmin import audit
-from memadmin.audit.models import ActorKind, AuditActor
+from memadmin.audit.models import ActorKind, AuditActor, AuditEvent
 from memadmin.audit.transparency import receipts
 from memadmin.audit.transparency.canonical import utc
 from memadmin.audit.transparency.keys import NoSigningKey
@@ -110,8 +110,8 @@ def issue_receipt(lease: Lease, request: SubjectRequest) -> None:
     Raises Wait until the replica, if there is one, has replayed the erasure, and the log has sequenced and signed the
     event.
     """
-    cursor = lease.run.cursor
-    if cursor.get("scans") != len(request.scans):
+    payload = payload_of(request)
+    if not is_recorded(payload, request, lease.run.cursor.get("event")):
         wait_for_replica(lease, request)
         payload = payload_of(request)
         with lease.chunk() as run:
@@ -126,9 +126,9 @@ def issue_receipt(lease: Lease, request: SubjectRequest) -> None:
                     "exceptions": len(payload["exceptions"]),
                 },
             )
-            run.cursor = {**run.cursor, "payload": payload, "event": str(event), "scans": len(request.scans)}
+            run.cursor = {**run.cursor, "event": str(event)}
     try:
-        receipt = receipts.issue(lease.run.cursor["payload"], event=UUID(lease.run.cursor["event"]))
+        receipt = receipts.issue(payload, event=UUID(lease.run.cursor["event"]))
     except receipts.NotYetSequenced as problem:
         raise Wait(str(problem), retry_after=WAIT_FOR_SEQUENCER) from problem
     except NoSigningKey as problem:
@@ -139,6 +139,21 @@ def issue_receipt(lease: Lease, request: SubjectRequest) -> None:
             run.add_exception(row["code"], row["place"], row["count"])
         SubjectRequest.objects.filter(pk=request.pk).update(receipt=receipt, state=State.SCANNING)
     request.refresh_from_db()
+
+
+def is_recorded(payload: dict[str, Any], request: SubjectRequest, event: str | None) -> bool:
+    """Whether this event names the payload. A payload is never stored before it is signed: it is made of the facts each
+    time. One query, or none.
+    """
+    return (
+        event is not None
+        and AuditEvent.objects.filter(
+            id=event,
+            type=audit_events.REQUEST_CLOSED.name,
+            object_ref=request.id,
+            shown__contains=[receipts.id_of(payload)],
+        ).exists()
+    )
 
 
 def close(run: Run) -> None:

@@ -98,6 +98,14 @@ class ExtentChanged(RequestError):
         )
 
 
+class NamesTooLate(RequestError):
+    def __init__(self, request: SubjectRequest) -> None:
+        super().__init__(
+            f"The erasure of {request} has started, so no names can be added to it. Nothing was changed. Open another"
+            " request with them when it is closed."
+        )
+
+
 class NotLater(RequestError):
     def __init__(self, latest: date) -> None:
         super().__init__(f"The new date must be after the due date and not after {latest:%-d %B %Y}.")
@@ -117,7 +125,8 @@ def open_request(
 ) -> tuple[SubjectRequest, bool]:
     """A new case, or the open one of the same kind and subject, which the request joins; and whether it is new.
 
-    `known_as` are further names, addresses and numbers by which the person is looked for after the erasure.
+    `known_as` are further names, addresses and numbers by which the person is looked for after the erasure. Raises
+    NamesTooLate.
     """
     subject = merge_target(Subject.objects.get(pk=subject.pk))
     received_on = received_on or now().date()
@@ -154,7 +163,9 @@ def open_one(kind: SubjectRequest.Kind, subject: Subject) -> SubjectRequest | No
 
 
 def join(request: SubjectRequest, *, by: User | None, known_as: Collection[str], note: str) -> SubjectRequest:
-    """A request that was received again joins its locked case. In the caller's transaction."""
+    """A request that was received again joins its locked case. In the caller's transaction. Raises NamesTooLate."""
+    if known_as and request.is_started:
+        raise NamesTooLate(request)
     audit.record(audit_events.REQUEST_JOINED, by=by, target=request, subject=request.subject_id)
     request.note(Code.JOINED, by=by, text=note)
     if known_as:
@@ -409,10 +420,17 @@ def comment(request: SubjectRequest, *, note: str, by: User) -> SubjectRequest:
 def leave_out(request: SubjectRequest, step: ErasureStep, *, note: str, by: User) -> SubjectRequest:
     """Ends a step that waits for a store, by decision; the receipt names it. Raises WrongState."""
     request = locked(request, State.RUNNING, State.SCANNING, by=by)
-    waiting = ErasureStep.objects.filter(pk=step.pk, request=request, state=ErasureStep.State.WAITING)
-    if not waiting.update(state=ErasureStep.State.LEFT_OUT, cursor="", ended_at=Now(), changed_at=Now()):
+    waiting = ErasureStep.objects.select_for_update(no_key=True, of=("self",)).filter(
+        pk=step.pk, request=request, state=ErasureStep.State.WAITING
+    )
+    if not waiting:
         raise WrongState(request)
-    return changed(request, audit_events.STEP_LEFT_OUT, Code.LEFT_OUT, by=by, text=note)
+    # Its event first: it proves to the database who decides.
+    request = changed(request, audit_events.STEP_LEFT_OUT, Code.LEFT_OUT, by=by, text=note)
+    ErasureStep.objects.filter(pk=step.pk).update(
+        state=ErasureStep.State.LEFT_OUT, cursor="", ended_at=Now(), changed_at=Now()
+    )
+    return request
 
 
 def locked(request: SubjectRequest, *states: SubjectRequest.State, by: User | None = None) -> SubjectRequest:

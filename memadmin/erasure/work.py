@@ -158,6 +158,8 @@ def start(lease: Lease, request: SubjectRequest) -> None:
             },
         )
         locked.note(RequestNote.Code.STARTED)
+        # The receipt states what this process has found, not what the preview says.
+        locked.preview = {**locked.preview, "out_of_reach": preview.out_of_reach}
         replace_out_of_reach(locked, OutOfReach.DOWNLOADS, downloads(scope))
         SubjectRequest.objects.filter(pk=locked.pk).update(
             state=State.RUNNING,
@@ -165,7 +167,7 @@ def start(lease: Lease, request: SubjectRequest) -> None:
             started_at=Now(),
             locators=locators.seal([*locators.unseal(locked.locators), *scope.texts], keys=scope.keys),
         )
-        run.total = preview.rows
+        run.total, run.cursor = preview.rows, {}
         # Last before the commit: a backup that is restored later must not bring the person back.
         if "replays" not in run.parameters:
             enter_in_ledger(locked, scope)

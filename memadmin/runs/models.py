@@ -14,6 +14,9 @@ from django.db.models.functions import Now
 from django.urls import reverse
 
 from memadmin.runs import querysets
+from memadmin.runs.workers_alone import workers_alone
+
+PROGRESS = ("cursor", "counters", "exceptions", "done", "token")
 
 
 class Run(models.Model):
@@ -87,6 +90,18 @@ class Run(models.Model):
                 condition=Q(ended_at__isnull=True, state__in=["waiting", "running", "paused", "stopped"])
                 | Q(ended_at__isnull=False, state__in=["cancelled", "failed", "complete", "exceptions"]),
                 name="run_state_says_whether_it_ended",
+            ),
+        ]
+        triggers: ClassVar = [
+            # A run that is cancelled loses its cursor.
+            *workers_alone("progress", PROGRESS, may_be_emptied=["cursor"]),
+            *workers_alone("order", ["kind", "parameters"], operations=["UPDATE"]),
+            # An erasure that is in the suppression ledger already.
+            *workers_alone(
+                "replay",
+                ["parameters"],
+                operations=["INSERT"],
+                condition="jsonb_exists(NEW.parameters, 'replays')",
             ),
         ]
 

@@ -37,7 +37,7 @@ def begin(memory_ids: Sequence[UUID], action: QueueAction, *, by: User, said: st
     or the name of a snooze time. The caller checked the permission; the run checks it again.
     """
     parameters = {"action": action.value, "said": said, "memories": [str(each) for each in memory_ids]}
-    return request_run(RUN_KIND, by=by, parameters=parameters, total=len(memory_ids), cursor={"position": 0})
+    return request_run(RUN_KIND, by=by, parameters=parameters, total=len(memory_ids))
 
 
 def work(lease: Lease) -> None:
@@ -49,7 +49,7 @@ def work(lease: Lease) -> None:
     said = arguments_of(action, parameters["said"])
 
     def step(run: Run, limit: int) -> int:
-        position = run.cursor["position"]
+        position = run.cursor.get("position", 0)
         wanted = ids[position : position + min(limit, AT_ONCE)]
         # The person chose by filters and read no text, so the decision is about the text of this moment.
         read = dict(Memory.objects.filter(pk__in=wanted).values_list("pk", "content_hash"))

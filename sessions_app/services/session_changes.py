@@ -56,7 +56,7 @@ def begin(
         "subject": str(subject.pk) if subject else "",
         "sessions": [str(each) for each in session_ids],
     }
-    return request_run(RUN_KIND, by=by, parameters=parameters, total=len(session_ids), cursor={"position": 0})
+    return request_run(RUN_KIND, by=by, parameters=parameters, total=len(session_ids))
 
 
 def work(lease: Lease) -> None:
@@ -69,7 +69,7 @@ def work(lease: Lease) -> None:
     ids = run.parameters["sessions"]
 
     def step(run: Run, limit: int) -> int:
-        position = run.cursor["position"]
+        position = run.cursor.get("position", 0)
         wanted = ids[position : position + min(limit, AT_ONCE)]
         records = list(SessionRecord.objects.on_record().filter(pk__in=wanted))
         changed, refused = change_each(records, change)

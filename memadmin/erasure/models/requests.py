@@ -16,6 +16,7 @@ from django.urls import reverse
 from memadmin import audit
 from memadmin.erasure import querysets
 from memadmin.runs.models import Run
+from memadmin.runs.workers_alone import workers_alone
 from sessions_app.models import Subject
 
 
@@ -158,14 +159,36 @@ class SubjectRequest(models.Model):
             models.Index(F("closed_at").desc(), F("number").desc(), name="request_closed_newest"),
             models.Index("subject", F("number").desc(), name="request_of_subject"),
         ]
-        triggers: ClassVar = audit.govern(
-            "request",
-            columns=[
-                *("kind", "state", "subject", "ground", "channel", "received_on", "due_on", "first_due_on"),
-                *("identity_checked_by", "requested_by", "approved_by", "starts_at", "refusal", "closed_at"),
-            ],
-            subject="subject",
-        )
+        triggers: ClassVar = [
+            *audit.govern(
+                "request",
+                columns=[
+                    *("kind", "state", "subject", "ground", "channel", "received_on", "due_on", "first_due_on"),
+                    *("identity_checked_by", "requested_by", "approved_by", "starts_at", "refusal", "closed_at"),
+                ],
+                subject="subject",
+            ),
+            *workers_alone("facts", ["scans", "pending_scan", "scanned_by_id", "receipt", "started_at"]),
+            # From then on a worker erases whom and what they name, and states it in the receipt.
+            *workers_alone(
+                "started",
+                [
+                    "id",
+                    "number",
+                    "kind",
+                    "state",
+                    "subject_id",
+                    "received_on",
+                    "preview",
+                    "locators",
+                    "run_id",
+                    "closed_at",
+                ],
+                by_people=["due_on", "first_due_on"],
+                operations=["UPDATE"],
+                condition="OLD.started_at IS NOT NULL",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"DSR-{self.number:04}"

@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from memadmin.erasure.models.requests import SubjectRequest
+from memadmin.runs.workers_alone import workers_alone
 
 
 class ErasureStep(models.Model):
@@ -48,6 +49,16 @@ class ErasureStep(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["request", "name", "place"], name="step_of_request_once"),
         ]
+        triggers: ClassVar = workers_alone(
+            "facts",
+            [
+                *("request_id", "name", "place", "position", "expected", "erased", "held", "exceptions", "reason"),
+                *("cursor", "started_at"),
+            ],
+            may_be_emptied=["cursor"],
+            # To leave out a store that does not respond.
+            by_people=["state"],
+        )
 
     def __str__(self) -> str:
         return f"step {self.name} of request {self.request_id}"

@@ -1,0 +1,34 @@
+-- Columns that workers alone write: progress and results of long work, of which they sign receipts. A worker is a role
+-- that may sign the log; where one role does everything, nothing is refused. Arguments are names of columns: of those
+-- others only add empty values, and may empty the second ones; they change the third ones as a proven person.
+CREATE OR REPLACE FUNCTION memadmin_workers_alone() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    emptied CONSTANT text[] := string_to_array(TG_ARGV[1], ',');
+    later CONSTANT jsonb := to_jsonb(NEW);
+    former CONSTANT jsonb := CASE WHEN TG_OP = 'UPDATE' THEN to_jsonb(OLD) END;
+    name text;
+BEGIN
+    IF has_table_privilege(session_user, 'audit_checkpoint', 'INSERT') THEN
+        RETURN NEW;
+    END IF;
+    FOREACH name IN ARRAY string_to_array(TG_ARGV[0], ',') LOOP
+        CONTINUE WHEN later -> name IS NOT DISTINCT FROM former -> name;
+        CONTINUE WHEN (former IS NULL OR name = ANY (emptied))
+            AND coalesce(later ->> name, '') = ANY (ARRAY['', '[]', '{}', '0', '\x']);
+        RAISE EXCEPTION 'Only a worker writes % of %.', name, TG_TABLE_NAME USING ERRCODE = 'P0R01';
+    END LOOP;
+    IF former IS NOT NULL THEN
+        FOREACH name IN ARRAY string_to_array(TG_ARGV[2], ',') LOOP
+            IF later -> name IS DISTINCT FROM former -> name
+                AND (memadmin_proven_actor('memadmin.recorder') LIKE 'person:%') IS NOT TRUE
+            THEN
+                RAISE EXCEPTION 'Only a proven person, or a worker, changes % of %.', name, TG_TABLE_NAME
+                    USING ERRCODE = 'P0R01';
+            END IF;
+        END LOOP;
+    END IF;
+    RETURN NEW;
+END $$;
+
+REVOKE ALL ON FUNCTION memadmin_workers_alone() FROM PUBLIC;
