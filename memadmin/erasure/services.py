@@ -98,14 +98,6 @@ class ExtentChanged(RequestError):
         )
 
 
-class NamesTooLate(RequestError):
-    def __init__(self, request: SubjectRequest) -> None:
-        super().__init__(
-            f"The erasure of {request} has started, so no names can be added to it. Nothing was changed. Open another"
-            " request with them when it is closed."
-        )
-
-
 class NotLater(RequestError):
     def __init__(self, latest: date) -> None:
         super().__init__(f"The new date must be after the due date and not after {latest:%-d %B %Y}.")
@@ -125,8 +117,7 @@ def open_request(
 ) -> tuple[SubjectRequest, bool]:
     """A new case, or the open one of the same kind and subject, which the request joins; and whether it is new.
 
-    `known_as` are further names, addresses and numbers by which the person is looked for after the erasure. Raises
-    NamesTooLate.
+    `known_as` are further names, addresses and numbers by which the person is looked for after the erasure.
     """
     subject = merge_target(Subject.objects.get(pk=subject.pk))
     received_on = received_on or now().date()
@@ -163,9 +154,7 @@ def open_one(kind: SubjectRequest.Kind, subject: Subject) -> SubjectRequest | No
 
 
 def join(request: SubjectRequest, *, by: User | None, known_as: Collection[str], note: str) -> SubjectRequest:
-    """A request that was received again joins its locked case. In the caller's transaction. Raises NamesTooLate."""
-    if known_as and request.is_started:
-        raise NamesTooLate(request)
+    """A request that was received again joins its locked case. In the caller's transaction."""
     audit.record(audit_events.REQUEST_JOINED, by=by, target=request, subject=request.subject_id)
     request.note(Code.JOINED, by=by, text=note)
     if known_as:

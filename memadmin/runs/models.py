@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
+import pgtrigger
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.postgres.functions import RandomUUID
@@ -13,6 +14,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.urls import reverse
 
+from memadmin.audit.log.triggers import Calling
 from memadmin.runs import querysets
 from memadmin.runs.workers_alone import workers_alone
 
@@ -95,7 +97,15 @@ class Run(models.Model):
         triggers: ClassVar = [
             # A run that is cancelled loses its cursor.
             *workers_alone("progress", PROGRESS, may_be_emptied=["cursor"]),
-            *workers_alone("order", ["kind", "parameters"], operations=["UPDATE"]),
+            # One that has ended goes on by decision.
+            *workers_alone("order", ["kind", "parameters"], by_proven=["ended_at"], operations=["UPDATE"]),
+            Calling("requester", "memadmin_requester_is_proven()", before="INSERT", level=pgtrigger.Row),
+            Calling(
+                "requester_changes",
+                "memadmin_requester_is_proven()",
+                before="UPDATE OF requested_by_id",
+                level=pgtrigger.Row,
+            ),
             # An erasure that is in the suppression ledger already.
             *workers_alone(
                 "replay",

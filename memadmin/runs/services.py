@@ -44,6 +44,8 @@ def request_run(kind: str, *, by: User | None = None, **columns: Any) -> Run:
 
     In the caller's transaction: a rollback leaves neither the run nor its job.
     """
+    # A worker decides in the name of who requested it.
+    audit.prove(by)
     run = Run.objects.create(kind=kind, requested_by=by, **columns)
     wake(run)
     return run

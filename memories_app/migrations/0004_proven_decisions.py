@@ -30,5 +30,5 @@ class Migration(migrations.Migration):
         migrations.RunSQL(UNDO_UNPROVEN, migrations.RunSQL.noop),
         RunFile("memories_app", "memory_gate.sql"),
         RunFile("memories_app", "reviews.sql"),
-        InstallTriggers("Review", "ApprovalRule"),
+        InstallTriggers("Review", "ApprovalRule", "Evidence"),
     ]

@@ -52,4 +52,26 @@ BEGIN
     RETURN NEW;
 END $$;
 
-REVOKE ALL ON FUNCTION memadmin_decision_is_proven(), memadmin_rule_is_proven() FROM PUBLIC;
+-- Raises an error unless the actor of this statement is proven, or the role owns the tables and may change anything.
+-- Other roles of the application act for a person, a job or a command. Called by functions of ours alone.
+CREATE OR REPLACE FUNCTION memadmin_require_proof() RETURNS void LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF coalesce(memadmin_proven_actor('memadmin.recorder'), memadmin_proven_actor('memadmin.actor')) IS NULL
+        AND NOT has_table_privilege(session_user, 'memories_app_memory', 'TRIGGER')
+    THEN
+        RAISE EXCEPTION 'This change of what decisions rest on is not proven to be made by anybody.'
+            USING ERRCODE = 'P0M09';
+    END IF;
+END $$;
+
+-- Rules approve what a user has said; agents name no such quote.
+CREATE OR REPLACE FUNCTION memadmin_quote_is_proven() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    IF NEW.said_by_user THEN
+        PERFORM memadmin_require_proof();
+    END IF;
+    RETURN NEW;
+END $$;
+
+REVOKE ALL ON FUNCTION memadmin_decision_is_proven(), memadmin_rule_is_proven(), memadmin_quote_is_proven() FROM PUBLIC;

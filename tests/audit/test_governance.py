@@ -279,9 +279,9 @@ def review() -> Review:
     return decided(Memory.objects.all()[0], User.objects.get(username="reviewer"), "reject")
 
 
-def change_as_person(rows: QuerySet[Any], **columns: Any) -> None:
+def change_as_person(rows: QuerySet[Any], **columns: Any) -> int:
     with proven(User.objects.get(username="reviewer")):
-        rows.update(**columns)
+        return rows.update(**columns)
 
 
 def processing_record() -> ProcessingRecord:

@@ -45,7 +45,6 @@ FORGED: dict[str, dict[str, str]] = {
         "received_on": "received_on - 20",
         "state": "'approved'",
         "run_id": "NULL",
-        "locators": "''",
         "preview": "preview - 'out_of_reach'",
         "closed_at": "now()",
         "id": "gen_random_uuid()",
@@ -153,15 +152,13 @@ def test_nothing_begins_with_forged_facts(ours: Roles, started: SubjectRequest) 
             assert "Only a worker writes parameters" in refusal(insert)
 
 
-def test_due_date_and_a_store_that_is_left_out_need_a_proven_person(
-    ours: Roles, started: SubjectRequest, officer: User
-) -> None:
+def test_what_people_decide_during_an_erasure_is_proven(ours: Roles, started: SubjectRequest, officer: User) -> None:
     later = "UPDATE erasure_subjectrequest SET first_due_on = due_on, due_on = due_on + 30"
     left_out = "UPDATE erasure_erasurestep SET state = 'left_out', cursor = '' WHERE name = 'memories'"
     forget_proof()
     with connected_as(ours["web"]):
-        for statement in (later, left_out):
-            assert "Only a proven person" in refusal(statement)
+        for statement in (later, left_out, "UPDATE erasure_subjectrequest SET locators = ''"):
+            assert "Only a proven actor" in refusal(statement)
             with proven(officer):
                 assert refusal(statement) == ""
 
@@ -175,11 +172,9 @@ def test_people_still_decide_as_the_web_server(ours: Roles, started: SubjectRequ
         assert request.run is not None
         runs.pause_run(request.run, by=officer)
         runs.resume_run(request.run, by=officer)
-        with pytest.raises(services.NamesTooLate, match="has started, so no names can be added"):
-            services.open_request(
-                started.Kind.ERASURE, started.subject, by=officer, channel=started.Channel.LETTER, known_as=["Adele"]
-            )
-        services.open_request(started.Kind.ERASURE, started.subject, by=officer, channel=started.Channel.LETTER)
+        services.open_request(
+            started.Kind.ERASURE, started.subject, by=officer, channel=started.Channel.LETTER, known_as=["Adele"]
+        )
     step.refresh_from_db()
     assert step.state == "left_out"
 

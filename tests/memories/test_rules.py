@@ -32,9 +32,8 @@ AS_JOB = partial(audit.acting, audit.Actor("job", "apply_approval_rules"))
 
 
 def a_rule(**values: Any) -> ApprovalRule:
-    return approval_rule(
-        **{"name": "sure preferences", "is_active": True, "sample_percent": 0, "min_confidence": 0.8} | values
-    )
+    values = {"is_active": True, "sample_percent": 0, "min_confidence": 0.8} | values
+    return approval_rule("sure preferences", **values)
 
 
 def sure(statement: str = "", *, quote: dict[str, Any] | None = None, **values: Any) -> Memory:

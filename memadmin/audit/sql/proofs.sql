@@ -56,11 +56,13 @@ BEGIN
 END $$;
 
 -- The value of `memadmin.recorder`: who adds events and decides, until the end of this transaction. A value that a
--- pooled connection kept, or that somebody brings from another transaction, names nobody.
+-- pooled connection kept, or that somebody brings from another transaction, names nobody. After a restore ids of
+-- transactions are used again, so the time is part of it.
 CREATE OR REPLACE FUNCTION memadmin_transaction_token(given_kind text, given_ref uuid) RETURNS text
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    said CONSTANT text := given_kind || ':' || given_ref || ':x' || pg_current_xact_id();
+    said CONSTANT text := given_kind || ':' || given_ref || ':x' || pg_current_xact_id() || '@'
+        || extract(epoch FROM transaction_timestamp());
 BEGIN
     RETURN said || ':' || memadmin_mac('tokens', said);
 END $$;
@@ -75,7 +77,9 @@ BEGIN
         RETURN NULL;
     END IF;
     IF setting = 'memadmin.recorder' THEN
-        IF parts[3] IS DISTINCT FROM 'x' || pg_current_xact_id_if_assigned() THEN
+        IF parts[3] IS DISTINCT FROM 'x' || pg_current_xact_id_if_assigned() || '@'
+            || extract(epoch FROM transaction_timestamp())
+        THEN
             RETURN NULL;
         END IF;
     ELSIF parts[3] !~ '^[0-9]{1,12}$' THEN

@@ -57,7 +57,7 @@ class ErasureStep(models.Model):
             ],
             may_be_emptied=["cursor"],
             # To leave out a store that does not respond.
-            by_people=["state"],
+            by_proven=["state"],
         )
 
     def __str__(self) -> str:

@@ -4,11 +4,9 @@ from memadmin.migrating import InstallTriggers, RunFile
 
 
 class Migration(migrations.Migration):
-    """Progress of runs is written by workers alone."""
+    """Progress of runs is written by workers alone, and requesters are proven."""
 
-    while_older_runs = (
-        "Not safe: its web server adds runs about many sessions or proposals with a cursor, which is refused."
-    )
+    while_older_runs = "Not safe: its web server requests runs without a proof, which the database refuses."
 
     dependencies = [("runs", "0001_model_tables"), ("audit", "0003_actor_of_a_transaction")]
 

@@ -1,6 +1,6 @@
 -- Columns that workers alone write: progress and results of long work, of which they sign receipts. A worker is a role
 -- that may sign the log; where one role does everything, nothing is refused. Arguments are names of columns: of those
--- others only add empty values, and may empty the second ones; they change the third ones as a proven person.
+-- others only add empty values, and may empty the second ones; they change the third ones as a proven actor.
 CREATE OR REPLACE FUNCTION memadmin_workers_alone() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -21,9 +21,9 @@ BEGIN
     IF former IS NOT NULL THEN
         FOREACH name IN ARRAY string_to_array(TG_ARGV[2], ',') LOOP
             IF later -> name IS DISTINCT FROM former -> name
-                AND (memadmin_proven_actor('memadmin.recorder') LIKE 'person:%') IS NOT TRUE
+                AND memadmin_proven_actor('memadmin.recorder') IS NULL
             THEN
-                RAISE EXCEPTION 'Only a proven person, or a worker, changes % of %.', name, TG_TABLE_NAME
+                RAISE EXCEPTION 'Only a proven actor, or a worker, changes % of %.', name, TG_TABLE_NAME
                     USING ERRCODE = 'P0R01';
             END IF;
         END LOOP;
@@ -31,4 +31,28 @@ BEGIN
     RETURN NEW;
 END $$;
 
-REVOKE ALL ON FUNCTION memadmin_workers_alone() FROM PUBLIC;
+-- A worker decides in the name of the person who requested a run, and has the key that proves it. So others request one
+-- as the proven actor of their transaction.
+CREATE OR REPLACE FUNCTION memadmin_requester_is_proven() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    acting CONSTANT text := memadmin_proven_actor('memadmin.recorder');
+BEGIN
+    IF has_table_privilege(session_user, 'audit_checkpoint', 'INSERT') THEN
+        RETURN NEW;
+    END IF;
+    IF TG_OP = 'UPDATE' THEN
+        -- An account that is deleted leaves the run.
+        IF NEW.requested_by_id IS NULL OR NEW.requested_by_id = OLD.requested_by_id THEN
+            RETURN NEW;
+        END IF;
+    END IF;
+    IF acting IS NULL OR NEW.requested_by_id IS NOT NULL AND acting IS DISTINCT FROM (
+        SELECT 'person:' || ref FROM audit_actor WHERE kind = 'person' AND user_id = NEW.requested_by_id
+    ) THEN
+        RAISE EXCEPTION 'This run is not proven to be requested by its requester.' USING ERRCODE = 'P0R02';
+    END IF;
+    RETURN NEW;
+END $$;
+
+REVOKE ALL ON FUNCTION memadmin_workers_alone(), memadmin_requester_is_proven() FROM PUBLIC;
