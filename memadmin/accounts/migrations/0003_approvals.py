@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ("accounts", "0002_triggers_and_rows"),
-        ("audit", "0002_triggers_and_rows"),
+        ("audit", "0003_actor_of_a_transaction"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -126,7 +126,6 @@ class Migration(migrations.Migration):
         migrations.RemoveField(model_name="rolerequest", name="granted_at"),
         migrations.RemoveField(model_name="rolerequest", name="requested_at"),
         migrations.RemoveField(model_name="rolerequest", name="requested_by"),
-        RunFile("audit", "note_rows.sql"),
         RunFile("accounts", "approvals.sql"),
         InstallTriggers("Approval", "ContentGrant", "RoleRequest"),
     ]
