@@ -136,6 +136,6 @@ def watched_path_for(user: User, watched_id: int) -> WatchedPath:
 def redaction_for(user: User, redaction_id: UUID) -> Redaction:
     """Redaction with its run, for all users who may request one. Raises Http404."""
     return get_object_or_404(
-        Redaction.objects.select_related("subject", "requested_by", "approved_by", "run__reason_by"),
+        Redaction.objects.with_people(),
         pk=redaction_id,
     )

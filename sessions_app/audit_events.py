@@ -211,25 +211,6 @@ REDACTION_PREVIEWED = declare(
     counters=("sessions", "items", "places"),
     reasons=Purpose.values,
 )
-REDACTION_APPROVED = declare(
-    "redaction.approved",
-    "A second person approved a large redaction, which then began.",
-    sentence="{actor} approved {object}[ of {places}]",
-    object=REDACTION,
-    counters=("places",),
-)
-REDACTION_APPROVAL_DENIED = declare(
-    "redaction.approval_denied",
-    "A redaction was not approved, because the requester, or another account of that person, tried to approve it.",
-    sentence="{actor} was refused to approve {object}",
-    object=REDACTION,
-)
-REDACTION_DECLINED = declare(
-    "redaction.declined",
-    "A person declined, or withdrew, a redaction that awaited approval; its text was deleted.",
-    sentence="{actor} declined or withdrew {object}",
-    object=REDACTION,
-)
 ITEM_REDACTED = declare(
     "item.redacted",
     "The text of one item was permanently removed.",

@@ -9,6 +9,7 @@ from django import forms
 from django.contrib.auth.models import User
 from django.http import QueryDict
 
+from memadmin.accounts.approvals.forms import ShownForm
 from memadmin.web.reasons import reason_field
 from memadmin.web.widgets import lines, select
 from sessions_app.audit_events import RedactReason, RevealReason
@@ -235,7 +236,7 @@ class RedactForm(forms.Form):
         return RedactionRequest(**given, by=user, preview=preview)
 
 
-class RedactionApprovalForm(forms.Form):
+class RedactionApprovalForm(ShownForm):
     """The confirmation of the second person."""
 
     typed = forms.CharField(

@@ -20,7 +20,7 @@ from memadmin.accounts.models import ContentGrant
 
 def shown(about: Any) -> str:
     """The digest on the page of this object, as it is stored now."""
-    about = type(about).objects.get(pk=about.pk)
+    about = type(about).objects.select_related("approval").get(pk=about.pk)
     return digest_of(kind_called(about.approval.kind).shown(about))
 
 

@@ -8,6 +8,7 @@ from django.db import connections, models
 from django.db.models import Case, Count, F, Q, When
 from django.db.models.functions import Now
 
+from memadmin.accounts.approvals.models import Approval, waits
 from memadmin.counting import count_up_to
 
 if TYPE_CHECKING:
@@ -226,20 +227,23 @@ class RedactionQuerySet(models.QuerySet["Redaction"]):
 
     def awaiting_approval(self, at: datetime) -> RedactionQuerySet:
         """Redactions that wait for a second person, and have not expired at `at`."""
-        return self.unfinished().filter(needs_approval=True, approved_at__isnull=True, expires_at__gt=at)
+        return self.unfinished().filter(waits(at, "approval__"), expires_at__gt=at)
 
     def refused(self) -> RedactionQuerySet:
         """Redactions that ended without the approval they needed: declined, withdrawn or expired."""
-        return self.ended().filter(needs_approval=True, approved_at__isnull=True)
+        return self.ended().filter(approval__isnull=False).exclude(approval__decision=Approval.Decision.APPROVED)
 
     def carried_out(self) -> RedactionQuerySet:
         """Ended redactions that needed no approval, or had it."""
-        return self.ended().filter(Q(needs_approval=False) | Q(approved_at__isnull=False))
+        approved = Q(approval__decision=Approval.Decision.APPROVED)
+        return self.ended().filter(Q(approval__isnull=True) | approved)
 
     def with_people(self) -> RedactionQuerySet:
         """Redactions with subject, run, requester and approver, and the addresses of the requester. One query more."""
-        people = self.select_related("subject", "run__reason_by", "requested_by", "approved_by")
-        return people.prefetch_related("requested_by__emailaddress_set")
+        people = self.select_related(
+            "subject", "run__reason_by", "requested_by", "approval__asked_by", "approval__decided_by"
+        )
+        return people.prefetch_related("approval__asked_by__emailaddress_set")
 
 
 class TextSearchQuerySet(models.QuerySet["TextSearch"]):

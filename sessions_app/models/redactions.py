@@ -7,10 +7,11 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.urls import reverse
 
+from memadmin.accounts.approvals.models import Approval, keeps_approval
 from memadmin.runs.models import Run
 from sessions_app.models import querysets
 from sessions_app.models.subjects import Subject
@@ -44,9 +45,8 @@ class Redaction(models.Model):
     requested_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField(help_text="The redaction is cancelled if it has not started by this time.")
     ended_at = models.DateTimeField(null=True)
-    needs_approval = models.BooleanField(default=False, db_default=False)
-    approved_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-    approved_at = models.DateTimeField(null=True)
+    # Of one that takes a second person.
+    approval = models.OneToOneField(Approval, null=True, on_delete=models.PROTECT, editable=False)
     # How far it is, and what came of it.
     run = models.OneToOneField(Run, on_delete=models.PROTECT, related_name="redaction")
 
@@ -61,11 +61,8 @@ class Redaction(models.Model):
             models.CheckConstraint(
                 condition=Q(ended_at__isnull=True) | Q(text=""), name="ended_redaction_forgets_its_text"
             ),
-            models.CheckConstraint(
-                condition=Q(approved_by__isnull=True) | ~Q(approved_by=F("requested_by")),
-                name="redaction_approved_by_a_second_person",
-            ),
         ]
+        triggers: ClassVar = [keeps_approval()]
         default_permissions: ClassVar = []
         permissions: ClassVar = [("redact_content", "Can redact text in sessions")]
 
@@ -78,4 +75,4 @@ class Redaction(models.Model):
     @property
     def is_awaiting(self) -> bool:
         """Whether it waits for the approval of a second person."""
-        return self.needs_approval and self.approved_at is None and self.ended_at is None
+        return self.approval is not None and not self.approval.decision and self.ended_at is None

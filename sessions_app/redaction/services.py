@@ -16,13 +16,14 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q, QuerySet
-from django.db.models.functions import Now
 from django.utils.crypto import constant_time_compare
 from django.utils.timezone import now
 
 from memadmin import audit
+from memadmin.accounts.approvals import services as approvals
+from memadmin.accounts.approvals.kinds import ApprovalKind, declare
+from memadmin.accounts.approvals.services import ApprovalError
 from memadmin.accounts.mails import mail_those_with
-from memadmin.accounts.same_person import is_same_person
 from memadmin.runs.engine import Lease, Wait
 from memadmin.runs.models import Run
 from memadmin.runs.services import cancel_run, request_run, wake
@@ -67,7 +68,7 @@ class RedactionRequest:
     """The confirmation of a large redaction, see `confirmation`."""
 
 
-class RedactionError(Exception):
+class RedactionError(ApprovalError):
     """A redaction, or its approval, cannot be done. Nothing was changed."""
 
 
@@ -76,14 +77,24 @@ class ConfirmationMismatch(RedactionError):
         super().__init__(f"Type “{wanted}” to confirm.")
 
 
-class ApprovedByRequester(RedactionError):
-    def __init__(self) -> None:
-        super().__init__("Another person than the requester has to approve. Nothing was changed.")
+def shown_of(redaction: Redaction) -> dict[str, Any]:
+    """What a decision is about. No query."""
+    names = ("record_id", "item_id", "item_mark", "subject_id", "shown", "shown_places")
+    return {name: getattr(redaction, name) for name in (*names, "text", "takes_all", "takes_compactions", "reason")}
 
 
-class NotAwaiting(RedactionError):
-    def __init__(self) -> None:
-        super().__init__("This redaction no longer waits for an approval. Nothing was changed.")
+REDACTION = declare(
+    ApprovalKind(
+        "redaction",
+        REDACT,
+        shown_of,
+        waiting="large redactions",
+        page="sessions:redactions",
+        facts="The second person reads each place.",
+        symbol="eraser",
+        answer_within=WAITS_FOR,
+    )
+)
 
 
 def confirmation(places: int) -> str:
@@ -142,7 +153,6 @@ def _ask(request: RedactionRequest, *, record: SessionRecord | None = None, **co
     waits = {"retry_at": expires_at, "reason": AWAITS_APPROVAL} if needs_approval else {}
     redaction = Redaction(
         run=request_run(RUN_KIND, by=request.by, **waits),
-        needs_approval=needs_approval,
         record_id=record.pk if record else None,
         session_id=record.session_id if record else "",
         takes_compactions=request.takes_compactions,
@@ -162,6 +172,7 @@ def _ask(request: RedactionRequest, *, record: SessionRecord | None = None, **co
     )
     redaction.save()
     if needs_approval:
+        approvals.ask(REDACTION, redaction, by=request.by)
         transaction.on_commit(partial(mail_those_who_approve, redaction))
     return redaction
 
@@ -175,7 +186,7 @@ def check_typed(typed: str, places: int) -> None:
 
 def mail_those_who_approve(redaction: Redaction) -> None:
     """Does nothing if a command approved it in the same transaction."""
-    if not Redaction.objects.filter(pk=redaction.pk, approved_at=None).exists():
+    if not Redaction.objects.filter(pk=redaction.pk, approval__decision="").exists():
         return
     mail_those_with(
         REDACT,
@@ -188,66 +199,35 @@ def mail_those_who_approve(redaction: Redaction) -> None:
 # --- approved ---------------------------------------------------------------------------------------------------------
 
 
-def is_second_person(redaction: Redaction, user: User) -> bool:
-    """True if this user may approve: another person than the requester, by account and by e-mail address."""
-    # Of a deleted account it is not known who it was: the redaction is requested again.
-    return redaction.requested_by is not None and not is_same_person(user, redaction.requested_by)
-
-
-def approve_redaction(redaction: Redaction, *, by: User, typed: str) -> Redaction:
-    """Approves a redaction as the second person; it begins at once.
-
-    Raises NotAwaiting, ConfirmationMismatch, and ApprovedByRequester, which is recorded.
+def approve_redaction(redaction: Redaction, *, by: User, typed: str, shown: str) -> Redaction:
+    """Approves a redaction, as it was `shown`, as the second person; it begins at once. Raises ApprovalError, of it
+    ConfirmationMismatch.
     """
-    try:
-        with transaction.atomic():
-            redaction = locked_awaiting(redaction)
-            if not is_second_person(redaction, by):
-                raise ApprovedByRequester
-            check_typed(typed, redaction.shown_places)
-            audit.record(
-                audit_events.REDACTION_APPROVED,
-                by=by,
-                target=redaction,
-                subject=redaction.subject_id,
-                counters={"places": redaction.shown_places},
-            )
-            Redaction.objects.filter(pk=redaction.pk).update(approved_by=by, approved_at=Now())
-            Run.objects.filter(pk=redaction.run_id).update(retry_at=None, reason="")
-            wake(redaction.run)
-    except ApprovedByRequester:
-        audit.record_alone(
-            audit_events.REDACTION_APPROVAL_DENIED,
-            by=by,
-            target=redaction,
-            subject=redaction.subject_id,
-            outcome="denied",
-        )
-        raise
+    with approvals.deciding(redaction, by=by):
+        redaction = locked(redaction)
+        approvals.require_waiting(redaction)
+        check_typed(typed, redaction.shown_places)
+        approvals.approve(redaction, by=by, shown=shown)
+        Run.objects.filter(pk=redaction.run_id).update(retry_at=None, reason="")
+        wake(redaction.run)
     return redaction
 
 
 def decline_redaction(redaction: Redaction, *, by: User) -> None:
-    """Ends a redaction that awaits approval, and deletes its text; its requester may do that, too. Raises NotAwaiting,
-    and as the run does.
+    """Ends a redaction that awaits approval, and deletes its text; its requester may do that, too.
+
+    Raises ApprovalError, and as the run does.
     """
-    with transaction.atomic():
-        redaction = locked_awaiting(redaction)
-        audit.record(audit_events.REDACTION_DECLINED, by=by, target=redaction, subject=redaction.subject_id)
+    with approvals.deciding(redaction, by=by):
+        redaction = locked(redaction)
+        approvals.reject(redaction, by=by)
         cancel_run(redaction.run, by=by)
 
 
-def locked_awaiting(redaction: Redaction) -> Redaction:
-    """The redaction with its run, both locked, the run first as everywhere. Raises NotAwaiting."""
+def locked(redaction: Redaction) -> Redaction:
+    """The redaction with its run, both locked, the run first as everywhere."""
     run = Run.objects.select_for_update(no_key=True).get(pk=redaction.run_id)
-    redaction = (
-        Redaction.objects.select_for_update(of=("self",))
-        .select_related("requested_by")
-        .defer("requested_by__password")
-        .get(pk=redaction.pk)
-    )
-    if run.is_finished or not redaction.is_awaiting or redaction.expires_at <= now():
-        raise NotAwaiting
+    redaction = Redaction.objects.with_people().select_for_update(of=("self",)).get(pk=redaction.pk)
     redaction.run = run
     return redaction
 
@@ -259,7 +239,9 @@ def require_item(record: SessionRecord, item_id: str) -> None:
 
 def redactions() -> QuerySet[Redaction]:
     """Redactions with subject and requester, without the password hash, which the worker may not read."""
-    return Redaction.objects.select_related("subject", "requested_by").defer("requested_by__password")
+    people = ("requested_by", "approval__asked_by", "approval__decided_by")
+    found = Redaction.objects.select_related("subject", *people)
+    return found.defer(*(f"{person}__password" for person in people))
 
 
 # --- carried out ------------------------------------------------------------------------------------------------------
@@ -306,12 +288,17 @@ def begin(lease: Lease, redaction: Redaction) -> bool:
     is_too_late = redaction.expires_at <= now()
     if redaction.is_awaiting and not is_too_late:
         raise Wait(AWAITS_APPROVAL, retry_after=redaction.expires_at - now())
+    is_approved = redaction.approval is None or (
+        redaction.approval.is_approved and approvals.is_digest_of(redaction.approval.digest, shown_of(redaction))
+    )
     with lease.chunk() as run:
-        if is_too_late:
-            run.add_exception((LeftReason.NOT_APPROVED if redaction.is_awaiting else LeftReason.TOO_LATE).value)
+        if not is_approved:
+            run.add_exception(LeftReason.NOT_APPROVED.value)
+        elif is_too_late:
+            run.add_exception(LeftReason.TOO_LATE.value)
         else:
             run.cursor, run.total = {"after": []}, sessions_of(redaction).count()
-    return not is_too_late
+    return is_approved and not is_too_late
 
 
 def is_same_item(redaction: Redaction, raw: str) -> bool:
@@ -371,5 +358,6 @@ def finish(run: Run) -> None:
         outcome="succeeded" if is_whole else "failed",
         counters=counters,
     )
+    approvals.make_void(redaction)
     # An ended redaction has neither the words nor the items.
     Redaction.objects.filter(pk=redaction.pk).update(ended_at=now(), text="", item_mark="", shown={})

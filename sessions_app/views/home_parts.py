@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from django.contrib.auth.models import User
-from django.db.models import Count, Min
 from django.urls import reverse
-from django.utils.timezone import now
 
 from memadmin.counting import capped, count_up_to, counted, noun_for
 from memadmin.home.charts import NOTHING_COUNTED, Chart, Series, day_labels, long_day_labels
 from memadmin.home.day_counts import DAYS_SHOWN, DaySeries, series_of
-from memadmin.home.parts import Card, HomeParts, Waiting, on_home, time_since
-from sessions_app.models import Redaction, SessionRecord, SessionStore
-from sessions_app.redaction.services import REDACT, WAITS_FOR
+from memadmin.home.parts import Card, HomeParts, Waiting, on_home
+from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.registry import last_health
 from sessions_app.services.counting_days import ITEMS, SESSIONS
 from sessions_app.views.stores import CheckedStore, states_of_stores
@@ -55,28 +52,6 @@ def sessions_to_look_at(user: User) -> HomeParts:
             )
         )
     return HomeParts(waiting=entries)
-
-
-@on_home("Redactions", REDACT)
-def redactions_to_approve(user: User) -> HomeParts:
-    """Redactions of others that wait for a second person. One query, over the unfinished ones."""
-    others = Redaction.objects.awaiting_approval(now()).exclude(requested_by=user).exclude(requested_by=None)
-    found = others.aggregate(count=Count("pk"), oldest=Min("requested_at"))
-    if not found["count"]:
-        return HomeParts()
-    return HomeParts(
-        waiting=[
-            Waiting(
-                f"{counted(found['count'], 'redactions')} to approve",
-                reverse("sessions:redactions"),
-                "Decide",
-                "eraser",
-                facts=f"By another person than the requester, within {WAITS_FOR.total_seconds() / 3600:.0f} hours.",
-                age=time_since(found["oldest"]),
-                colour="orange",
-            )
-        ]
-    )
 
 
 def sessions(count: int) -> str:

@@ -19,6 +19,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.crypto import salted_hmac
 
+from memadmin.accounts.approvals import services as approvals
+from memadmin.accounts.approvals.services import ApprovalError
 from memadmin.accounts.content_access import rules
 from memadmin.runs.services import ChunkUnderWay, InvalidRunState
 from memadmin.runs.view_models import view_of
@@ -226,11 +228,13 @@ def redaction_page(
         "problem": problem,
     }
     if asked.is_awaiting and not request.htmx:
-        is_second = services.is_second_person(asked, request.user)
+        steps = approvals.steps_for(asked, request.user)
+        first = RedactionApprovalForm(auto_id="approve-%s", initial={"shown": steps.shown})
         context |= {
+            "steps": steps,
             "preview": preview_of(request, asked),
             "confirmation": services.confirmation(asked.shown_places),
-            "form": (form or RedactionApprovalForm(auto_id="approve-%s")) if is_second else None,
+            "form": (form or first) if steps.decide else None,
             "alone_limit": settings.REDACT_ALONE_PLACES,
         }
     status = 422 if form else 409 if problem else 200
@@ -264,11 +268,11 @@ def approve(request: OperatorRequest, redaction_id: UUID) -> HttpResponse:
     if not form.is_valid():
         return redaction_page(request, asked, form=form)
     try:
-        services.approve_redaction(asked, by=request.user, typed=form.cleaned_data["typed"])
+        services.approve_redaction(asked, by=request.user, **form.cleaned_data)
     except services.ConfirmationMismatch as problem:
         form.add_error("typed", str(problem))
         return redaction_page(request, asked, form=form)
-    except services.RedactionError as problem:
+    except ApprovalError as problem:
         return redaction_page(request, access.redaction_for(request.user, redaction_id), problem=str(problem))
     messages.success(request, "The redaction was approved. It begins now.")
     return redirect(asked)
@@ -280,7 +284,7 @@ def decline(request: OperatorRequest, redaction_id: UUID) -> HttpResponse:
     asked = access.redaction_for(request.user, redaction_id)
     try:
         services.decline_redaction(asked, by=request.user)
-    except (services.RedactionError, InvalidRunState, ChunkUnderWay) as problem:
+    except (ApprovalError, InvalidRunState, ChunkUnderWay) as problem:
         return redaction_page(request, access.redaction_for(request.user, redaction_id), problem=str(problem))
     messages.success(request, "The redaction was declined. Nothing was redacted.")
     return redirect(asked)

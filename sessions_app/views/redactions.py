@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.utils.timezone import now
 
+from memadmin.accounts.same_person import is_same_person
 from memadmin.home.saved_views import has_saved_views
 from memadmin.runs.kinds import kind_named
 from memadmin.runs.models import Run
@@ -111,7 +112,8 @@ class ListedRedaction:
     @property
     def is_refused(self) -> bool:
         redaction = self.redaction
-        return redaction.ended_at is not None and redaction.needs_approval and redaction.approved_at is None
+        was_asked = redaction.ended_at is not None and redaction.approval is not None
+        return was_asked and not (redaction.approval and redaction.approval.is_approved)
 
     @property
     def state(self) -> tuple[str, str, str]:
@@ -170,5 +172,6 @@ def approvers() -> list[User]:
 
 def approvers_of(redaction: Redaction, people: Sequence[User], *, viewer: User) -> list[User]:
     """Those who may approve, the viewer first; none if the requester's account is deleted. No query."""
-    may = [each for each in people if services.is_second_person(redaction, each)]
+    asked_by = redaction.approval.asked_by if redaction.approval else None
+    may = [each for each in people if asked_by and not is_same_person(each, asked_by)]
     return sorted(may, key=lambda each: each != viewer)

@@ -103,3 +103,8 @@ def names_actor(*columns: str) -> Calling:
     """A trigger of a model: these columns name the person who acts in the transaction, or nobody."""
     quoted = ", ".join(f"'{column}'" for column in columns)
     return Calling("names_actor", f"memadmin_require_actor({quoted})", before="INSERT OR UPDATE")
+
+
+def keeps_approval() -> Calling:
+    """A trigger of a model whose rows may take effect without an approval: one that waits for one does not lose it."""
+    return Calling("keeps_approval", "memadmin_keep_approval()", before="UPDATE OF approval_id")

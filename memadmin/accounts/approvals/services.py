@@ -7,9 +7,10 @@ approval is asked for; who approves sends the one of the page that was read, and
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -17,6 +18,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Model
+from django.utils.crypto import constant_time_compare
 from django.utils.timezone import now
 
 from memadmin import audit
@@ -25,8 +27,12 @@ from memadmin.accounts.approvals.kinds import ApprovalKind, kind_called
 from memadmin.accounts.approvals.models import Approval
 from memadmin.accounts.same_person import is_same_person
 from memadmin.audit.log import ids
+from memadmin.derived_keys import derived_keys
 
 Decision = Approval.Decision
+
+PURPOSE = "approvals"
+"""Purpose of the derived key of digests."""
 
 
 class ApprovalError(Exception):
@@ -73,9 +79,20 @@ class Steps:
 
 
 def digest_of(shown: Any) -> str:
-    """SHA-256, in hexadecimal digits, of values that JSON can hold."""
+    """Keyed digest (HMAC-SHA256), in hexadecimal digits, of values that JSON can hold: it tells nothing of texts that
+    are erased later.
+    """
+    return _digest_under(derived_keys(PURPOSE)[0], shown)
+
+
+def is_digest_of(digest: str, shown: Any) -> bool:
+    """The same under any of the secret keys."""
+    return any(constant_time_compare(digest, _digest_under(key, shown)) for key in derived_keys(PURPOSE))
+
+
+def _digest_under(key: bytes, shown: Any) -> str:
     text = json.dumps(shown, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
 
 @contextmanager
@@ -117,6 +134,12 @@ def asking(
     about.save(update_fields=["approval"])
 
 
+def ask(kind: ApprovalKind, about: Any, *, by: User | None) -> None:
+    """The same for an object that is saved already."""
+    with asking(kind, about, by=by):
+        pass
+
+
 @contextmanager
 def deciding(about: Any, *, by: User) -> Iterator[None]:
     """A transaction for a decision. That of a person who may not decide is recorded, after its rollback."""
@@ -131,19 +154,19 @@ def deciding(about: Any, *, by: User) -> Iterator[None]:
 
 def approve(about: Any, *, by: User, shown: str) -> None:
     """Raises NotAllowed, AlreadyDecided, ShownChanged and ChangedSinceAsked."""
-    approval, kind = waiting_approval(about, by)
+    approval, kind = waiting_approval(about)
     require_decider(kind, approval, about, by)
-    current = digest_of(kind.shown(about))
-    if shown != current:
+    now_shown = kind.shown(about)
+    if not is_digest_of(shown, now_shown):
         raise ShownChanged
-    if current != approval.digest:
+    if not is_digest_of(approval.digest, now_shown):
         raise ChangedSinceAsked
     close(about, approval, Decision.APPROVED, by)
 
 
 def reject(about: Any, *, by: User) -> None:
     """Rejects a request of another person, or withdraws one's own. Raises NotAllowed and AlreadyDecided."""
-    approval, kind = waiting_approval(about, by)
+    approval, kind = waiting_approval(about)
     if approval.asked_by_id == by.pk:
         close(about, approval, Decision.WITHDRAWN, by)
         return
@@ -151,7 +174,19 @@ def reject(about: Any, *, by: User) -> None:
     close(about, approval, Decision.REJECTED, by)
 
 
-def waiting_approval(about: Any, by: User) -> tuple[Approval, ApprovalKind]:
+def make_void(about: Any) -> None:
+    """Ends an approval that still waits, because what it is about has ended or changed."""
+    with suppress(AlreadyDecided):
+        approval, _ = waiting_approval(about)
+        close(about, approval, Decision.VOID, None)
+
+
+def require_waiting(about: Any) -> None:
+    """Raises AlreadyDecided."""
+    waiting_approval(about)
+
+
+def waiting_approval(about: Any) -> tuple[Approval, ApprovalKind]:
     """The approval of the object, locked. Raises AlreadyDecided."""
     several = Approval.objects.select_for_update(of=("self",)).select_related("asked_by", "decided_by")
     approval = several.filter(pk=about.approval_id).first()

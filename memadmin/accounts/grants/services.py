@@ -215,7 +215,7 @@ def open_grants(user: User, at: datetime | None = None) -> list[ContentGrant]:
 def is_approval_valid(grant: ContentGrant) -> bool:
     """Whether it is as approved, and its approver may still decide; without an approver, whether none is needed."""
     approval = grant.approval
-    if approval is None or approval.digest != approvals.digest_of(shown_of(grant)):
+    if approval is None or not approvals.is_digest_of(approval.digest, shown_of(grant)):
         return False
     approver = approval.decided_by
     return approver.is_active and approver.has_perm(DECIDE) if approver else not settings.GRANT_APPROVAL

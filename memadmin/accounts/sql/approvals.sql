@@ -82,6 +82,16 @@ BEGIN
     RETURN NEW;
 END $$;
 
+-- A row that waits for an approval keeps it, and gets no other one.
+CREATE OR REPLACE FUNCTION memadmin_keep_approval() RETURNS trigger
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF OLD.approval_id IS NOT NULL AND NEW.approval_id IS DISTINCT FROM OLD.approval_id THEN
+        RAISE EXCEPTION 'What waits for an approval keeps it.' USING ERRCODE = 'P0Y02';
+    END IF;
+    RETURN NEW;
+END $$;
+
 -- Columns with the id of an account name the person who acts, or nobody.
 CREATE OR REPLACE FUNCTION memadmin_require_actor() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -101,4 +111,4 @@ BEGIN
 END $$;
 
 REVOKE ALL ON FUNCTION memadmin_acting_person(), memadmin_ask_approval(), memadmin_decide_approval(),
-    memadmin_require_approval(), memadmin_require_actor() FROM PUBLIC;
+    memadmin_require_approval(), memadmin_keep_approval(), memadmin_require_actor() FROM PUBLIC;

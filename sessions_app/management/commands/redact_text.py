@@ -15,6 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.template.defaultfilters import pluralize
 
+from memadmin.accounts.approvals import services as approvals
 from memadmin.accounts.commands import acting_person
 from memadmin.accounts.same_person import is_same_person
 from memadmin.runs import engine
@@ -93,11 +94,12 @@ class Command(BaseCommand):
             )
         by, second = (acting_person(options[name], services.REDACT) for name in ("requested_by", "approved_by"))
         if is_same_person(by, second):
-            raise CommandError(str(services.ApprovedByRequester()))
+            raise CommandError("Another person than the requester has to approve. Nothing was changed.")
         typed = services.confirmation(places)
         with transaction.atomic():
             asked = requested(record, about, replace(request, by=by, preview=counted, typed=typed))
-            return services.approve_redaction(asked, by=second, typed=typed)
+            shown = approvals.digest_of(services.shown_of(asked))
+            return services.approve_redaction(asked, by=second, typed=typed, shown=shown)
 
     def place(
         self, session: UUID | None, subject: str | None, kind: str

@@ -108,5 +108,6 @@ def test_many_places_need_two_people(
     assert (told["places"], told["left"], mail.outbox) == (2, [], [])
     asked = Redaction.objects.get()
     assert asked.requested_by
-    assert asked.approved_by
-    assert (asked.requested_by.username, asked.approved_by.username) == ("compliance", "compliance-support")
+    assert asked.approval
+    assert asked.approval.decided_by
+    assert (asked.requested_by.username, asked.approval.decided_by.username) == ("compliance", "compliance-support")

@@ -9,9 +9,12 @@ import pytest
 from allauth.account.models import EmailAddress
 from django.contrib.auth.models import User
 from django.core import mail
+from django.db import DatabaseError, transaction
 from django.urls import reverse
 from django.utils.timezone import now
 
+from memadmin.accounts.approvals.services import AlreadyDecided, NotAllowed
+from memadmin.accounts.models import Approval
 from memadmin.audit.models import AuditEvent
 from memadmin.runs.models import Run
 from memadmin.runs.services import resume_run
@@ -19,8 +22,9 @@ from sessions_app.audit_events import RedactReason
 from sessions_app.models import Redaction, SessionRecord, SessionStore
 from sessions_app.redaction import TextToRedact, services
 from sessions_app.redaction.previews import TYPED_ABOVE, find_places
-from sessions_app.redaction.services import ApprovedByRequester, ConfirmationMismatch, NotAwaiting, RedactionRequest
+from sessions_app.redaction.services import ConfirmationMismatch, RedactionRequest
 from tests.agents import add_items, in_sdk, user
+from tests.approvals import expire, shown
 from tests.builders import make_subject
 from tests.people import person, signed_in
 from tests.runs.working import report_of, work_off
@@ -63,13 +67,17 @@ def ask(record: SessionRecord, officer: User, typed: str = f"redact {LIMIT + 1}"
     return services.redact_in_session(record, request)
 
 
+def approve(asked: Redaction, *, by: User, typed: str = f"redact {LIMIT + 1}") -> None:
+    services.approve_redaction(asked, by=by, typed=typed, shown=shown(asked))
+
+
 def test_up_to_ten_places_need_no_typing_and_more_need_their_number(officer: User) -> None:
     few, more = session_with(TYPED_ABOVE, "few"), session_with(TYPED_ABOVE + 1, "more")
     ask(few, officer, typed="")
     for typed in ("", "redact", f"redact {TYPED_ABOVE}"):
         with pytest.raises(ConfirmationMismatch, match=f"Type “redact {TYPED_ABOVE + 1}”"):
             ask(more, officer, typed)
-    assert not ask(more, officer, f"  Redact  {TYPED_ABOVE + 1} ").needs_approval
+    assert not ask(more, officer, f"  Redact  {TYPED_ABOVE + 1} ").approval
     work_off()
     assert (left_in("few"), left_in("more")) == (0, 0)
 
@@ -99,17 +107,29 @@ def test_beyond_the_limit_nothing_happens_before_a_second_person_approves(
     assert work_off() == 0
     assert left_in() == LIMIT + 1
     with pytest.raises(ConfirmationMismatch):
-        services.approve_redaction(asked, by=second, typed="redact")
+        approve(asked, by=second, typed="redact")
     assert work_off() == 0
-    services.approve_redaction(asked, by=second, typed=f"redact {LIMIT + 1}")
+    approve(asked, by=second)
     assert work_off() == 1
     assert left_in() == 0
     asked.refresh_from_db()
-    assert (asked.approved_by, asked.text, asked.shown) == (second, "", {})
-    event = AuditEvent.objects.get(type="redaction.approved")
-    assert event.counters == {"places": LIMIT + 1}
-    with pytest.raises(NotAwaiting):
-        services.approve_redaction(asked, by=second, typed=f"redact {LIMIT + 1}")
+    assert asked.approval
+    assert (asked.approval.decided_by, asked.text, asked.shown) == (second, "", {})
+    assert AuditEvent.objects.get(type="approval.decided").reason_code == "approved"
+    with pytest.raises(AlreadyDecided):
+        approve(asked, by=second)
+
+
+def test_approval_stays_with_what_was_shown(record: SessionRecord, officer: User, second: User) -> None:
+    asked = ask(record, officer)
+    with pytest.raises(DatabaseError, match="keeps it"), transaction.atomic():
+        Redaction.objects.filter(pk=asked.pk).update(approval=None)
+    approve(asked, by=second)
+    # By hand, in the database: the run redacts only what was approved.
+    Redaction.objects.filter(pk=asked.pk).update(text="4711")
+    work_off()
+    assert left_in() == LIMIT + 1
+    assert [reason[0] for reason in report_of(asked)["reasons"]] == ["not_approved"]
 
 
 def test_requester_approves_with_no_account(record: SessionRecord, officer: User, second: User) -> None:
@@ -118,13 +138,13 @@ def test_requester_approves_with_no_account(record: SessionRecord, officer: User
     User.objects.filter(pk=second.pk).update(email="kim@Example.com")
     second.refresh_from_db()
     for account in (officer, second):
-        with pytest.raises(ApprovedByRequester):
-            services.approve_redaction(asked, by=account, typed=f"redact {LIMIT + 1}")
-    assert AuditEvent.objects.filter(type="redaction.approval_denied", outcome="denied").count() == 2
+        with pytest.raises(NotAllowed):
+            approve(asked, by=account)
+    assert AuditEvent.objects.filter(type="approval.decided", outcome="denied").count() == 2
     work_off()
     assert left_in() == LIMIT + 1
     page = signed_in(second).get(asked.get_absolute_url())
-    assert "Another person than the requester has to approve it" in page.text
+    assert "You requested this yourself. Another person has to decide." in page.text
     assert "Approve redaction" not in page.text
 
 
@@ -132,9 +152,9 @@ def test_approval_is_impossible_when_the_requester_is_not_known_any_more(
     record: SessionRecord, officer: User, second: User
 ) -> None:
     asked = ask(record, officer)
-    Redaction.objects.filter(pk=asked.pk).update(requested_by=None)
-    with pytest.raises(ApprovedByRequester):
-        services.approve_redaction(asked, by=second, typed=f"redact {LIMIT + 1}")
+    Approval.objects.update(asked_by=None)
+    with pytest.raises(NotAllowed):
+        approve(asked, by=second)
 
 
 def test_second_person_sees_the_places_and_what_changed_since(
@@ -155,7 +175,8 @@ def test_second_person_sees_the_places_and_what_changed_since(
     part = console.get(asked.get_absolute_url(), headers={"HX-Request": "true"})
     assert SECRET not in part.text
     assert events.count() == before
-    answer = console.post(reverse("sessions:redaction-approve", args=[asked.pk]), {"typed": f"redact {LIMIT + 1}"})
+    form = {"typed": f"redact {LIMIT + 1}", "shown": shown(asked)}
+    answer = console.post(reverse("sessions:redaction-approve", args=[asked.pk]), form)
     assert answer["Location"] == asked.get_absolute_url()
     work_off()
     assert left_in() == 1
@@ -173,7 +194,7 @@ def test_wrong_number_and_late_approval_are_told_on_the_page(
     assert console.post(address, {}).status_code == 422
     services.decline_redaction(asked, by=officer)
     page = console.post(address, {"typed": f"redact {LIMIT + 1}"})
-    assert (page.status_code, "no longer waits for an approval" in page.text) == (409, True)
+    assert (page.status_code, "already decided on this request" in page.text) == (409, True)
 
 
 @pytest.mark.parametrize("by_requester", [True, False])
@@ -185,7 +206,12 @@ def test_declined_redaction_ends_and_forgets_its_text(
     console.post(reverse("sessions:redaction-decline", args=[asked.pk]))
     asked.refresh_from_db()
     assert (asked.text, asked.shown, asked.run.state) == ("", {}, Run.State.CANCELLED)
-    assert AuditEvent.objects.filter(type="redaction.declined").count() == 1
+    assert (
+        AuditEvent.objects.filter(
+            type="approval.decided", reason_code="withdrawn" if by_requester else "rejected"
+        ).count()
+        == 1
+    )
     page = console.post(reverse("sessions:redaction-decline", args=[asked.pk]))
     assert page.status_code == 409
     assert work_off() == 0
@@ -197,8 +223,9 @@ def test_redaction_that_nobody_approves_in_time_ends_and_forgets_its_text(
 ) -> None:
     asked = ask(record, officer)
     Redaction.objects.filter(pk=asked.pk).update(expires_at=now() - timedelta(seconds=1))
-    with pytest.raises(NotAwaiting):
-        services.approve_redaction(asked, by=second, typed=f"redact {LIMIT + 1}")
+    expire(asked)
+    with pytest.raises(AlreadyDecided):
+        approve(asked, by=second)
     # The run itself is due at that time.
     assert asked.run.retry_at == asked.expires_at
     Run.objects.filter(pk=asked.run_id).update(retry_at=now())

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
-from django.utils.timezone import now
 
 from memadmin.home.notifications import notifications_of
 from memadmin.home.parts import what_waits
-from sessions_app.models import Redaction, SessionRecord
+from sessions_app.models import SessionRecord
 from sessions_app.redaction import services
+from tests.approvals import expire
 from tests.people import person, signed_in
 from tests.runs.working import work_off
 from tests.sessions.redacting.test_redaction_approval import LIMIT, ask, officer, record, second, session_with
@@ -66,14 +65,14 @@ def test_another_account_of_the_requester_is_not_waited_for(record: SessionRecor
 
 
 def test_home_and_bell_lead_those_who_may_approve_to_it(record: SessionRecord, officer: User, second: User) -> None:
-    ask(record, officer)
+    asked = ask(record, officer)
     titles = [each.title for each in what_waits(second)[0]]
-    assert "1 redaction to approve" in titles
+    assert "1 large redaction to decide" in titles
     (notified,) = [each for each in notifications_of(second).shown if each.entry.url == LIST]
     assert not notified.is_read
     for user in (officer, person("support")):
         assert not [each for each in what_waits(user)[0] if each.url == LIST]
-    Redaction.objects.update(expires_at=now() - timedelta(minutes=1))
+    expire(asked)
     assert not [each for each in what_waits(second)[0] if each.url == LIST]
 
 

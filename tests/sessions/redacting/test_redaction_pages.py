@@ -16,6 +16,7 @@ from sessions_app.models import Redaction, SessionRecord, SessionStore
 from sessions_app.redaction import services
 from tests.accounts.factors import let_proof_age
 from tests.agents import add_items, assistant, in_sdk, user
+from tests.approvals import shown
 from tests.builders import make_subject
 from tests.people import person, signed_in, signed_in_by_password
 from tests.runs.working import work_off
@@ -165,7 +166,7 @@ def test_locked_and_sealed_sessions_of_a_subject_are_not_looked_into_without_a_g
     work_off()
     assert read()[0] == user(f"My key is {SECRET}")
     asked = Redaction.objects.get()
-    services.approve_redaction(asked, by=person("compliance", "support"), typed="redact")
+    services.approve_redaction(asked, by=person("compliance", "support"), typed="redact", shown=shown(asked))
     work_off()
     assert read()[0] == user("My key is [redacted]")
 
