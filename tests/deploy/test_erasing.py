@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from memadmin.audit.transparency.sequencer import Sequencer
 from memadmin.deploy.roles import Roles
 from memadmin.erasure.batches import services
 from memadmin.erasure.models import SubjectRequest
+from memadmin.erasure.services import shown_by
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from memories_app.models import Memory
@@ -16,7 +19,7 @@ from sessions_app.services.sessions import attach_sessions
 from tests.agents import add_items, attach_main_store, value_of
 from tests.builders import make_subject
 from tests.deploy.connecting import bring_into_force, logged_in_as
-from tests.erasure.batches import approved_batch, csv_of, make_subjects, work_off_batch
+from tests.erasure.batches import csv_of, make_subjects, work_off_batch
 from tests.erasure.builders import approved
 from tests.memories.builders import approved as approved_memory
 from tests.people import person
@@ -73,7 +76,14 @@ def test_the_worker_carries_out_a_batch(agent_tables: None, in_force: Roles) -> 
     make_subjects(["ada", "bob"])
     bring_into_force(in_force)
     with logged_in_as(in_force["web"]):
-        batch = approved_batch(csv_of("ada", "bob"), by=officer, second=second)
+        batch = services.upload(csv_of("ada", "bob"), name="list.csv", ground="consent", note="", by=officer)
+    with logged_in_as(in_force["worker"]):
+        assert batch.preview_run
+        carry_on(batch.preview_run)
+    with logged_in_as(in_force["web"]):
+        batch = services.request_approval(batch, by=officer)
+        shown = shown_by(batch)
+        batch = services.approve(batch, by=second, typed="erase 2", shown=shown, window=timedelta(0))
     with logged_in_as(in_force["worker"]):
         work_off_batch(batch)
     assert {request.state for request in SubjectRequest.objects.all()} == {State.SCANNING}

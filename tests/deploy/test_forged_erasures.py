@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
+from pytest_django import Settings
 
 from memadmin.audit.transparency import receipts
 from memadmin.deploy.roles import Roles
 from memadmin.erasure import services
+from memadmin.erasure.access_copy import services as copies
+from memadmin.erasure.access_copy.deleting import delete_copy
+from memadmin.erasure.batches import services as batches
 from memadmin.erasure.exceptions import Left
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.runs import services as runs
+from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from sessions_app.models import Subject
 from tests.agents import run_sql, value_of
 from tests.builders import make_subject
 from tests.deploy.connecting import connected_as, refusal
+from tests.erasure.batches import csv_of
 from tests.erasure.builders import approved, work_off
+from tests.erasure.copies import started_copy
 from tests.memories.builders import approved as approved_memory
 from tests.people import forget_proof, person, proven
 
@@ -69,6 +77,22 @@ FORGED: dict[str, dict[str, str]] = {
         "kind": "'retention'",
         "parameters": "'{\"replays\": 1}'",
     },
+}
+
+
+FORGED_BESIDES: dict[str, dict[str, str]] = {
+    "erasure_accesscopy": {
+        "sha256": "'forged'",
+        "size": "1",
+        "file_name": "'../forged'",
+        "key": "'forged'",
+        "request_id": "request_id + 1",
+        "expires_at": "expires_at + interval '1 year'",
+        "token_digest": "'forged'",
+        "left_out": "'{main}'",
+    },
+    "erasure_requestbatch": {"preview": "'{\"rows\": 1}'", "previewed_at": "now() + interval '1 day'"},
+    "erasure_batchline": {"request_id": "(SELECT number FROM erasure_subjectrequest LIMIT 1)"},
 }
 
 
@@ -177,6 +201,32 @@ def test_people_still_decide_as_the_web_server(ours: Roles, started: SubjectRequ
         )
     step.refresh_from_db()
     assert step.state == "left_out"
+
+
+def test_copy_for_a_person_and_count_of_a_batch_are_the_workers(
+    ours: Roles, officer: User, subject: Subject, settings: Settings, tmp_path: Path
+) -> None:
+    settings.ACCESS_COPY_FOLDER = tmp_path
+    with connected_as(ours["web"]):
+        copy = started_copy(subject, by=officer)
+        batch = batches.upload(csv_of("ada-1"), name="list.csv", ground="consent", note="", by=officer)
+    with connected_as(ours["worker"]):
+        carry_on(copy.run)
+        assert batch.preview_run
+        carry_on(batch.preview_run)
+    batch.refresh_from_db()
+    assert batch.previewed_at
+    forget_proof()
+    with connected_as(ours["web"]):
+        for table, columns in FORGED_BESIDES.items():
+            for column, value in columns.items():
+                found = refusal(f"UPDATE {table} SET {column} = {value}")
+                assert f"{column} of {table}" in found, (table, column, found)
+        token = copies.make_link(copy.request, by=officer)
+        _, content = copies.fetch(copy.request, token, by=officer)
+        assert b"".join(content)
+        assert delete_copy(copy, reason="expired")
+        batches.count_again(batch, by=officer)
 
 
 def test_run_that_is_cancelled_by_a_person_ends(ours: Roles, subject: Subject, officer: User, second: User) -> None:

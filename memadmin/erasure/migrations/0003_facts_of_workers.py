@@ -10,4 +10,4 @@ class Migration(migrations.Migration):
 
     dependencies = [("erasure", "0002_triggers_and_rows"), ("runs", "0002_progress_of_workers")]
 
-    operations = [InstallTriggers("SubjectRequest", "ErasureStep")]
+    operations = [InstallTriggers("SubjectRequest", "ErasureStep", "AccessCopy", "RequestBatch", "BatchLine")]

@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 
 from memadmin.erasure.models.requests import SubjectRequest
 from memadmin.runs.models import Run
+from memadmin.runs.workers_alone import workers_alone
 
 
 class AccessCopy(models.Model):
@@ -67,6 +68,17 @@ class AccessCopy(models.Model):
         ]
         indexes: ClassVar = [
             models.Index("expires_at", condition=Q(deleted_at__isnull=True), name="access_copy_expiring"),
+        ]
+
+        triggers: ClassVar = [
+            *workers_alone("content", ["size", "sha256", "file_name", "ready_at"], may_be_emptied=["file_name"]),
+            *workers_alone(
+                "order",
+                ["request_id", "run_id", "created_at", "expires_at", "key"],
+                may_be_emptied=["key"],
+                by_proven=["left_out", "token_digest"],
+                operations=["UPDATE"],
+            ),
         ]
 
     def __str__(self) -> str:

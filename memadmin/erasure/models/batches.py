@@ -18,6 +18,7 @@ from memadmin.erasure import querysets
 from memadmin.erasure.deadlines import due_date
 from memadmin.erasure.models.requests import SubjectRequest
 from memadmin.runs.models import Run
+from memadmin.runs.workers_alone import workers_alone
 from sessions_app.models import Subject
 
 
@@ -85,19 +86,24 @@ class RequestBatch(models.Model):
                 name="batch_approved_by_a_second_person",
             ),
         ]
-        triggers: ClassVar = audit.govern(
-            "batch",
-            columns=[
-                "state",
-                "ground",
-                "received_on",
-                "due_on",
-                "requested_by",
-                "approved_by",
-                "starts_at",
-                "closed_at",
-            ],
-        )
+        triggers: ClassVar = [
+            *audit.govern(
+                "batch",
+                columns=[
+                    "state",
+                    "ground",
+                    "received_on",
+                    "due_on",
+                    "requested_by",
+                    "approved_by",
+                    "starts_at",
+                    "closed_at",
+                ],
+            ),
+            *workers_alone(
+                "facts", ["started_at", "preview", "previewed_at"], may_be_emptied=["preview", "previewed_at"]
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"B-{self.number:04}"
@@ -161,6 +167,8 @@ class BatchLine(models.Model):
                 condition=Q(problem="") | Q(request__isnull=True), name="broken_line_has_no_request"
             ),
         ]
+
+        triggers: ClassVar = workers_alone("case", ["request_id"])
 
     def __str__(self) -> str:
         return f"line {self.number} of batch {self.batch_id}"

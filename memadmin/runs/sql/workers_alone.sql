@@ -5,12 +5,16 @@ CREATE OR REPLACE FUNCTION memadmin_workers_alone() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     emptied CONSTANT text[] := string_to_array(TG_ARGV[1], ',');
-    later CONSTANT jsonb := to_jsonb(NEW);
-    former CONSTANT jsonb := CASE WHEN TG_OP = 'UPDATE' THEN to_jsonb(OLD) END;
+    later jsonb;
+    former jsonb;
     name text;
 BEGIN
     IF has_table_privilege(session_user, 'audit_checkpoint', 'INSERT') THEN
         RETURN NEW;
+    END IF;
+    later := to_jsonb(NEW);
+    IF TG_OP = 'UPDATE' THEN
+        former := to_jsonb(OLD);
     END IF;
     FOREACH name IN ARRAY string_to_array(TG_ARGV[0], ',') LOOP
         CONTINUE WHEN later -> name IS NOT DISTINCT FROM former -> name;
