@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import os
+from io import StringIO
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import django
 from django.conf import settings
+from django.core.management import call_command
 
 os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
 django.setup()
 
 PROCESSES = get_context("forkserver")
 PROCESSES.set_forkserver_preload(["tests.forks"])
+
+
+def said_by(command: str) -> str:
+    """What a command says in a process that has imported no test."""
+    here, there = PROCESSES.Pipe(duplex=False)
+    process = PROCESSES.Process(target=_say, args=(there, command))
+    process.start()
+    there.close()
+    said: str = here.recv()
+    process.join()
+    return said
+
+
+def _say(there: Connection[Any, Any], command: str) -> None:
+    said = StringIO()
+    call_command(command, stdout=said)
+    there.send(said.getvalue())
 
 
 def use_database(name: str, data_dir: Path) -> None:

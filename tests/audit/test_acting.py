@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import uuid
 from typing import Any
 
@@ -24,6 +22,7 @@ from memadmin.audit.models import AuditActor, AuditDetail, AuditEvent
 from sessions_app.management.commands.worker import act_as_job
 from tests.agents import run_sql, second_connection, value_of
 from tests.builders import make_session
+from tests.forks import said_by
 from tests.people import person
 
 pytestmark = pytest.mark.django_db
@@ -137,7 +136,7 @@ def test_whoever_asks_for_what_is_not_theirs_is_recorded(outsider: Client, opera
 
 def test_the_page_of_event_types_is_up_to_date() -> None:
     # In a process of its own: the tests declare types, too.
-    told = subprocess.check_output([sys.executable, "manage.py", "audit_events"], cwd=settings.CHECKOUT_DIR, text=True)
+    told = said_by("audit_events")
     written = (settings.CHECKOUT_DIR / "docs" / "audit-events.md").read_text()
     assert told == written, "run manage.py audit_events --write"
 

@@ -225,7 +225,12 @@ class Look:
 ONCE, WHOLE = "each-page-once", "all-views"
 
 
-@pytest.fixture(params=[ONCE, pytest.param(WHOLE, marks=pytest.mark.release)])
+BEFORE_A_RELEASE = pytest.param(WHOLE, marks=pytest.mark.release)
+in_all_views = pytest.mark.parametrize("look", [BEFORE_A_RELEASE], indirect=True)
+"""Marks a test that does nothing but look. What else a page does, tests try that work with it, and look as they go."""
+
+
+@pytest.fixture(params=[ONCE, BEFORE_A_RELEASE])
 def look(request: pytest.FixtureRequest, page: Page, pytestconfig: pytest.Config) -> Look:
     folder = pytestconfig.getoption("--look", None)
     return Look(page, is_whole=request.param == WHOLE or bool(folder), folder=folder)

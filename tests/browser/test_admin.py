@@ -18,7 +18,7 @@ from playwright.sync_api import Page, expect
 from memadmin.audit.jobs import verify_log
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectAlias, SubjectKind
 from tests.agents import add_items, attach_main_store
-from tests.browser.conftest import Look, Watch, say_why
+from tests.browser.conftest import Look, Watch, in_all_views, say_why
 from tests.builders import make_session, make_store, make_subject
 from tests.memories.builders import one_of_each, proposed
 
@@ -72,6 +72,7 @@ def everything(sign_in: SignIn) -> User:
     return person
 
 
+@in_all_views
 def test_every_page_works_under_the_policy_and_is_accessible(
     agent_tables: None, page: Page, look: Look, everything: User
 ) -> None:

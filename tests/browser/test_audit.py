@@ -17,7 +17,7 @@ from memadmin import audit
 from memadmin.audit.models import AuditActor, AuditDetail, AuditEvent, AuditVerdict
 from memadmin.audit.transparency import anchors
 from tests.audit.log_pages import NOTED, SESSION_SEEN, SUBJECT_CHANGED, event, insert_notes, insert_row, note, sign_log
-from tests.browser.conftest import Watch
+from tests.browser.conftest import Watch, in_all_views
 from tests.builders import make_session, make_subject
 from tests.people import person
 
@@ -51,6 +51,7 @@ def log(transactional_db: None) -> list[AuditEvent]:
 
 
 class TestLooks:
+    @in_all_views
     def test_the_log_and_its_events(
         self, log: list[AuditEvent], look: Look, sign_in: SignIn, settings: Any, tmp_path: Any
     ) -> None:
@@ -69,6 +70,7 @@ class TestLooks:
         AuditVerdict.objects.create(verdict="broken", size=7, findings=findings)
         look("/audit/?type=outside&outcome=succeeded")
 
+    @in_all_views
     def test_pages_without_an_event_and_with_refusals(
         self, transactional_db: None, page: Page, look: Look, watch: Watch, sign_in: SignIn
     ) -> None:

@@ -19,6 +19,7 @@ from memadmin.erasure.models import RequestBatch, SubjectRequest
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from sessions_app.services.subjects import merge_subjects
+from tests.browser.conftest import in_all_views
 from tests.erasure.batches import approved_batch, awaiting_batch, csv_of, make_subjects, uploaded
 from tests.erasure.builders import make_request
 from tests.people import person
@@ -139,6 +140,7 @@ def running(officer: User, second: User) -> RequestBatch:
     return batch
 
 
+@in_all_views
 def test_pages_in_all_sizes_and_themes(look: Look, sign_in: SignIn) -> None:
     colleague, officer = person("compliance", "reviewer"), sign_in("compliance")
     look("/requests/batches/")

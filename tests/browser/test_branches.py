@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 from sessions_app.models import SessionRecord
 from sessions_app.services.discovery import discover_sessions
 from tests.agents import assistant, user
+from tests.browser.conftest import in_all_views
 from tests.browser.looking import VIEWS, turn_to
 from tests.stores.test_advanced_sqlite import AdvancedAgent
 
@@ -58,6 +59,7 @@ def test_another_branch_is_chosen_by_keyboard_and_stays_live(
     expect(page.get_by_text("Ordered blue.")).to_have_count(0)
 
 
+@in_all_views
 def test_pages_of_a_store_that_is_a_file_look_sound(agent: AdvancedAgent, sign_in: SignIn, look: Look) -> None:
     """A list with a session that is gone, and the store when its file is gone: with it, it differs in its words."""
     sign_in("support", "administrator")

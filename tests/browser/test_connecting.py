@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from sessions_app.models import SessionRecord
-from tests.browser.conftest import Watch
+from tests.browser.conftest import Watch, in_all_views
 
 Look: TypeAlias = Callable[[str], None]
 SignIn: TypeAlias = Callable[..., User]
@@ -26,6 +26,7 @@ def chats(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@in_all_views
 def test_the_pages_look_sound(sign_in: SignIn, look: Look) -> None:
     sign_in("administrator")
     # The forms of all kinds are one template; the list of stores is looked at below.

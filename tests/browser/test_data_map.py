@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from memadmin.erasure.data_map.services import change_record
 from memadmin.erasure.models import ProcessingRecord
+from tests.browser.conftest import in_all_views
 from tests.erasure.test_data_map_pages import HEAD
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
@@ -58,6 +59,7 @@ def test_record_is_reached_from_the_menu_by_keyboard(page: Page, sign_in: SignIn
     expect(page.get_by_role("heading", name="Record of processing activities")).to_be_visible()
 
 
+@in_all_views
 def test_pages_in_all_sizes_and_themes(look: Look, sign_in: SignIn) -> None:
     officer = sign_in("compliance")
     look("/data-map/")

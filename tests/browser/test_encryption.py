@@ -17,7 +17,7 @@ from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.inspection import inspect_session
 from tests.agents import add_items, attach_main_store, run_sql
 from tests.approvals import approve_grant
-from tests.browser.conftest import Watch
+from tests.browser.conftest import Watch, in_all_views
 from tests.people import person
 from tests.sealed import NEW_KEY, OLD_KEY, add_sealed
 from tests.sealed import keys as keys
@@ -87,6 +87,7 @@ def test_an_open_page_loses_the_words_when_the_grant_ends(
     expect(page.locator("#timeline")).not_to_contain_text("periwinkle")
 
 
+@in_all_views
 def test_how_the_pages_look(sealed: SessionRecord, look: Look, sign_in: SignIn) -> None:
     support = sign_in("support")
     look(sealed.get_absolute_url())

@@ -14,7 +14,7 @@ from memadmin.accounts.models import ContentGrant
 from sessions_app.models import SessionRecord
 from tests.agents import add_items, attach_main_store
 from tests.approvals import approve_grant
-from tests.browser.conftest import Watch
+from tests.browser.conftest import Watch, in_all_views
 from tests.people import person
 
 Look: TypeAlias = Callable[[str], None]
@@ -68,6 +68,7 @@ def test_an_open_page_loses_the_words_when_the_grant_ends(
     expect(page.locator("body")).not_to_contain_text("periwinkle")
 
 
+@in_all_views
 def test_how_the_pages_look(locked: SessionRecord, look: Look, sign_in: SignIn, watch: Watch) -> None:
     watch.expect("status of 403")
     support, compliance = person("support"), sign_in("compliance")

@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 
 from memadmin.retention.holds.services import request_release
 from memadmin.retention.models import LegalHold
+from tests.browser.conftest import in_all_views
 from tests.builders import make_session, make_subject
 from tests.people import person
 from tests.retention.builders import make_hold, released
@@ -45,6 +46,7 @@ def test_a_hold_is_placed_and_released_by_keyboard(page: Page, sign_in: SignIn) 
     assert LegalHold.objects.get().is_released
 
 
+@in_all_views
 def test_pages_in_all_sizes_and_themes(look: Look, sign_in: SignIn) -> None:
     asked, officer = person("compliance", "reviewer"), sign_in("compliance")
     look("/holds/")

@@ -117,6 +117,7 @@ def proposals(count: int) -> list[Memory]:
     return found
 
 
+@pytest.mark.release
 @both_ways
 def test_ten_proposals_are_approved_after_reading(
     page: Page, sign_in: SignIn, played: Played, settings: Any, way: Way
@@ -169,6 +170,7 @@ def test_ten_proposals_are_not_decided_unread(
     assert Memory.objects.filter(status="proposed").count() == 10
 
 
+@pytest.mark.release
 @both_ways
 def test_an_account_with_a_role_in_one_form(page: Page, sign_in: SignIn, played: Played, way: Way) -> None:
     sign_in("administrator")
@@ -202,6 +204,7 @@ def test_an_account_with_a_role_in_one_form(page: Page, sign_in: SignIn, played:
     played.assert_as_documented("A new account with a role", way)
 
 
+@pytest.mark.release
 @both_ways
 def test_an_erasure_request_up_to_the_approval(
     agent_tables: None, page: Page, sign_in: SignIn, played: Played, way: Way
@@ -282,6 +285,7 @@ def test_why_a_session_is_still_here(page: Page, sign_in: SignIn, played: Played
     played.assert_as_documented("Why a session is still here, and when it goes", way)
 
 
+@pytest.mark.release
 @both_ways
 def test_a_legal_hold_is_placed(page: Page, sign_in: SignIn, played: Played, way: Way) -> None:
     subject = make_subject("cust_48213")

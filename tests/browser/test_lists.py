@@ -19,7 +19,7 @@ from memadmin.accounts.session_store import SessionStore
 from sessions_app.models import SessionIdPattern, SessionRecord, SubjectKind
 from sessions_app.services import subjects
 from tests.agents import add_items, attach_main_store
-from tests.browser.conftest import Look, Watch
+from tests.browser.conftest import Look, Watch, in_all_views
 from tests.browser.looking import (
     assert_accessible,
     assert_buttons_hold_their_words,
@@ -49,6 +49,7 @@ def three_sessions(agent_tables: None) -> list[SessionRecord]:
 
 
 class TestLooks:
+    @in_all_views
     def test_empty_pages_and_refusals(
         self, transactional_db: None, page: Page, look: Look, watch: Watch, sign_in: SignIn
     ) -> None:

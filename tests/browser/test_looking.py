@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, Route
 
 from tests.browser import looking
-from tests.browser.conftest import ONCE, WHOLE, Look
+from tests.browser.conftest import ONCE, Look, in_all_views
 from tests.browser.looking import VIEWS, turn_to
 
 SignIn: TypeAlias = Callable[..., User]
@@ -72,9 +72,6 @@ COLOURS = """[...document.querySelectorAll("*")].map((each) => {
     const { color, backgroundColor, borderColor } = getComputedStyle(each);
     return [each.tagName, color, backgroundColor, borderColor];
 })"""
-
-
-in_all_views = pytest.mark.parametrize("look", [WHOLE], indirect=True)
 
 
 @in_all_views

@@ -23,6 +23,7 @@ from memories_app.learning.screening import screen_memories
 from memories_app.models import Distillation, Evidence, Memory, Recall, RecalledMemory
 from sessions_app.models import AgentMessage, SessionRecord
 from tests.agents import add_items, assistant, attach_main_store
+from tests.browser.conftest import in_all_views
 from tests.builders import make_subject
 from tests.deploy.conftest import in_force  # noqa: F401
 from tests.deploy.connecting import bring_into_force
@@ -104,6 +105,7 @@ def test_from_what_a_person_says_to_what_the_bot_does_the_next_time(role: str, p
     expect(page.locator(".tl-item.found")).to_contain_text("I know about you")
 
 
+@in_all_views
 def test_the_pages_can_be_looked_at(agent_tables: None, sign_in: SignIn, look: Look) -> None:
     attach_main_store()
     add_items("s", "Where is my parcel? I drink tea, and never coffee.")

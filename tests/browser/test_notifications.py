@@ -12,7 +12,7 @@ from django.utils.timezone import now
 from playwright.sync_api import Page, expect
 
 from memadmin.erasure.models import SubjectRequest
-from tests.browser.conftest import Watch
+from tests.browser.conftest import Watch, in_all_views
 from tests.browser.looking import assert_accessible
 from tests.builders import make_subject
 from tests.erasure.builders import awaiting
@@ -47,6 +47,7 @@ def test_bell_says_what_waits_and_is_quiet_once_it_was_read(
     expect(page).to_have_url(re.compile(case.get_absolute_url()))
 
 
+@in_all_views
 def test_page_of_notifications_looks_sound(
     case: SubjectRequest, look: Callable[..., None], sign_in: Callable[..., User]
 ) -> None:

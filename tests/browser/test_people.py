@@ -16,7 +16,7 @@ from memadmin.accounts.people import services
 from sessions_app.audit_events import SESSION_VIEWED
 from tests.accounts.factors import with_app
 from tests.approvals import without_triggers
-from tests.browser.conftest import Watch
+from tests.browser.conftest import Watch, in_all_views
 from tests.builders import make_session, make_subject
 from tests.people import person, signed_in_by_password
 
@@ -87,6 +87,7 @@ def test_roles_confirmed_on_the_page_and_an_account_switched_off(page: Page, sig
     expect(page.get_by_role("link", name="Switch account off")).to_have_count(0)
 
 
+@in_all_views
 def test_pages_in_all_sizes_and_themes(look: Look, sign_in: SignIn) -> None:
     first = sign_in("administrator")
     second = User.objects.create_user("second", password="second", email="second@example.com")

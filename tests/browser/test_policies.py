@@ -14,7 +14,7 @@ from memadmin.retention.models import PolicyVersion
 from memadmin.retention.policies.services import approve_change, end_policy
 from sessions_app.models import SessionRecord
 from tests.agents import add_items, attach_main_store
-from tests.browser.conftest import Look
+from tests.browser.conftest import Look, in_all_views
 from tests.builders import make_store
 from tests.people import person
 from tests.retention.builders import make_hold
@@ -96,6 +96,7 @@ def test_without_scripts_the_fields_are_updated_by_a_button(
     plain.close()
 
 
+@in_all_views
 def test_pages_in_all_sizes_and_themes(page: Page, look: Look, sign_in: SignIn, agent_tables: None) -> None:
     proposer, officer = person("compliance", "reviewer"), sign_in("compliance")
     look("/retention/")

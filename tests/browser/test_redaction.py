@@ -17,7 +17,7 @@ from sessions_app.models import Redaction, SessionRecord
 from sessions_app.redaction import services
 from sessions_app.redaction.services import RedactionRequest
 from tests.agents import add_items, assistant, attach_main_store, user
-from tests.browser.conftest import Watch
+from tests.browser.conftest import Watch, in_all_views
 from tests.browser.looking import assert_accessible
 from tests.builders import make_subject
 from tests.runs.working import report_of, work_off
@@ -133,6 +133,7 @@ def test_large_redaction_is_typed_requested_approved_and_carried_out_by_keyboard
     expect(page.locator("#toasts")).to_contain_text("The redaction was approved")
 
 
+@in_all_views
 def test_pages_in_all_sizes_and_themes(record: SessionRecord, page: Page, sign_in: SignIn, look: Look) -> None:
     officer = sign_in("compliance")
     # That of a subject is the same page.

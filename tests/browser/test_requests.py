@@ -19,6 +19,7 @@ from memories_app.models import Recall, Signal
 from sessions_app.models import SessionRecord, Subject
 from sessions_app.services.sessions import attach_sessions
 from tests.agents import add_items, attach_main_store
+from tests.browser.conftest import in_all_views
 from tests.browser.looking import assert_no_sideways_scroll
 from tests.builders import make_subject
 from tests.erasure.builders import Kind, approved, awaiting, make_request, work_off
@@ -209,6 +210,7 @@ def test_a_receipt_is_printed_without_the_console(
     page.emulate_media(media="screen")
 
 
+@in_all_views
 def test_pages_in_all_sizes_and_themes(agent_tables: None, look: Look, sign_in: SignIn, settings: Any) -> None:
     attach_main_store()
     asks, officer = person("compliance", "reviewer"), sign_in("compliance")

@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 
 from memadmin.retention.models import PolicyVersion, SweepResult, SweptTable
 from memadmin.runs.models import Run
+from tests.browser.conftest import in_all_views
 from tests.retention.policies import in_force
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
@@ -49,6 +50,7 @@ def test_a_run_that_stopped_is_resumed_by_keyboard(page: Page, sign_in: SignIn) 
     assert run.state == Run.State.WAITING
 
 
+@in_all_views
 def test_pages_in_all_sizes_and_themes(look: Look, sign_in: SignIn) -> None:
     sign_in("compliance")
     look(reverse("sweeps:list"))

@@ -16,7 +16,7 @@ from memadmin import audit
 from memories_app.models import ApprovalRule, Memory, Review
 from memories_app.review.undoing import UNDO_WITHIN
 from tests.browser import looking
-from tests.browser.conftest import Watch, script_held_back
+from tests.browser.conftest import Watch, in_all_views, script_held_back
 from tests.memories.builders import approval_rule, date_back, decided, user_quote
 from tests.memories.queue import waiting
 from tests.people import person, proven
@@ -200,6 +200,7 @@ def test_a_rule_is_tried_and_saved_without_javascript(
     assert ApprovalRule.objects.get().kinds == ["preference"]
 
 
+@in_all_views
 def test_what_cannot_be_decided_now_can_be_looked_at(transactional_db: None, sign_in: SignIn, look: Look) -> None:
     me = sign_in("compliance")
     waiting("Waits.")

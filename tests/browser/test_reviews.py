@@ -15,7 +15,7 @@ from pytest_django.live_server_helper import LiveServer
 from memories_app.learning.proposing import ProposedQuote
 from memories_app.models import Memory
 from memories_app.review import claiming, decisions
-from tests.browser.conftest import Watch
+from tests.browser.conftest import Watch, in_all_views
 from tests.memories.queue import a_reviewer, approved, waiting
 
 Look: TypeAlias = Callable[[str], None]
@@ -116,6 +116,7 @@ def test_deciding_without_javascript(
         expect(plain.get_by_role("heading", level=1)).to_have_text(proposals[0].statement)
 
 
+@in_all_views
 def test_the_pages_can_be_looked_at(proposals: list[Memory], sign_in: SignIn, look: Look) -> None:
     sign_in("compliance")
     look(QUEUE)

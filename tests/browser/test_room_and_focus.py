@@ -51,7 +51,7 @@ def overlap(first: FloatRect | None, second: FloatRect | None) -> bool:
     return not (is_beside or is_below)
 
 
-@pytest.mark.parametrize("view", [looking.VIEWS[0], looking.VIEWS[1]], ids=str)
+@pytest.mark.parametrize("view", [pytest.param(looking.BY_DAY, marks=pytest.mark.release), looking.ON_A_PHONE], ids=str)
 def test_notice_covers_neither_the_last_row_nor_the_bar_for_ticked_rows(
     sessions: None, page: Page, sign_in: SignIn, view: looking.View
 ) -> None:

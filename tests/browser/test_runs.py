@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from memadmin.runs.engine import Wait, carry_on
 from memadmin.runs.models import Run
 from memadmin.runs.services import request_run
+from tests.browser.conftest import in_all_views
 from tests.runs import moving
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
@@ -60,6 +61,7 @@ def test_a_limit_is_typed_while_the_page_refreshes_itself(
     expect(page.get_by_label("Rows per second")).to_have_value("1000")
 
 
+@in_all_views
 def test_pages_in_all_sizes_and_themes(
     run: Run, page: Page, sign_in: SignIn, look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:

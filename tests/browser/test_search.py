@@ -16,7 +16,7 @@ from pytest_django.live_server_helper import LiveServer
 from sessions_app.models import AgentMessage, SessionRecord, TextSearch
 from sessions_app.search.remembered import remember_search
 from tests.agents import add_items, assistant, attach_main_store
-from tests.browser.conftest import Watch, say_why
+from tests.browser.conftest import Watch, in_all_views, say_why
 from tests.builders import make_subject
 from tests.people import person
 
@@ -92,6 +92,7 @@ def test_it_works_without_javascript(
     context.close()
 
 
+@in_all_views
 def test_the_pages_look_right(conversations: None, look: Look, sign_in: SignIn, watch: Watch) -> None:
     user = sign_in("support")
     look(f"/search/{remember_search(user, '482').pk}/")

@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 from memadmin.deploy import checks
 from memadmin.deploy.checks.finding import CheckFinding
 from memadmin.deploy.system import last_check
+from tests.browser.conftest import in_all_views
 from tests.builders import make_store
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
@@ -48,6 +49,7 @@ def test_the_checks_follow_the_page_and_are_repeated_on_request(page: Page, sign
     assert second.at > first.at
 
 
+@in_all_views
 def test_pages_in_all_sizes_and_themes(look: Look, sign_in: SignIn) -> None:
     sign_in("administrator")
     store = make_store()

@@ -101,7 +101,7 @@ def answers(client: Client, world: World, *names: str) -> dict[tuple[str, str], 
 
 
 @pytest.mark.django_db
-@pytest.mark.slow
+@pytest.mark.release
 def test_every_page_answers_as_it_does_to_the_administrator_of_the_database(
     ours: Roles, monkeypatch: pytest.MonkeyPatch
 ) -> None:

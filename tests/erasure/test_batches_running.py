@@ -54,11 +54,12 @@ def with_session(key: str, *, by: User) -> str:
     return key
 
 
-@pytest.mark.parametrize("with_sessions", [4, pytest.param(20, marks=pytest.mark.release)])
+@pytest.mark.release
 def test_many_subjects_of_which_some_wait_for_a_store(
-    agent_tables: None, tmp_path: Path, officer: User, second: User, with_sessions: int
+    agent_tables: None, tmp_path: Path, officer: User, second: User
 ) -> None:
-    """Four further ones have nothing."""
+    """Four further ones have nothing. A few share a scan in test_scan_together.py."""
+    with_sessions = 20
     count = with_sessions + 4
     agent = SqliteAgent(tmp_path)
     attach_main_store()

@@ -118,7 +118,9 @@ def nothing_is_kept(request: SubjectRequest) -> None:
     assert not LegalHold.objects.exclude(session_id="").exists()
 
 
-@pytest.mark.parametrize("chunk", [1, 4, 7])
+@pytest.mark.parametrize(
+    "chunk", [pytest.param(1, marks=pytest.mark.release), 4, pytest.param(7, marks=pytest.mark.release)]
+)
 def test_a_subject_that_is_held_meanwhile_stops_the_run_before_its_next_chunk(
     agent_tables: None,
     officer: User,

@@ -92,9 +92,7 @@ def frozen_and_replaced(request: SubjectRequest, zombie: Worker) -> tuple[list[A
     return before, everything(request)
 
 
-@pytest.mark.parametrize(
-    "number", [pytest.param(1, marks=pytest.mark.release), 2, pytest.param(4, marks=pytest.mark.release), 7]
-)
+@pytest.mark.parametrize("number", [*(pytest.param(number, marks=pytest.mark.release) for number in (1, 2, 4)), 7])
 def test_frozen_and_replaced_it_changes_nothing_more(
     request_of_ada: SubjectRequest, start: Callable[..., Worker], number: int
 ) -> None:
@@ -156,9 +154,8 @@ def terminate(pid: int) -> None:
         other.execute("SELECT pg_terminate_backend(%s, 10000)", [pid])
 
 
-@pytest.mark.parametrize(
-    "number", [pytest.param(1, marks=pytest.mark.release), 2, pytest.param(5, marks=pytest.mark.release)]
-)
+@pytest.mark.release
+@pytest.mark.parametrize("number", [1, 2, 5])
 def test_postgresql_is_killed_within_a_transaction(
     request_of_ada: SubjectRequest, start: Callable[..., Worker], tmp_path: Path, number: int
 ) -> None:

@@ -260,16 +260,6 @@ def test_misspelt_names_are_told_at_the_start_of_a_web_server(tmp_path: Path) ->
     assert "MEMADMIN_POOLSIZE is no setting and has no effect. Did you mean MEMADMIN_POOL_SIZE?" in result.stderr
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("arguments", [[], ["--json"]])
-def test_check_stores_ends_with_1_without_its_database(tmp_path: Path, arguments: list[str]) -> None:
-    nobody_listens = {"DATABASE_URL": "postgres://role:secret@127.0.0.1:1/name", "MEMADMIN_DATA_DIR": str(tmp_path)}
-    result = start([sys.executable, "manage.py", "check_stores", *arguments], nobody_listens)
-    assert result.returncode == 1
-    assert "The database is not responding" in result.stdout
-    assert "Traceback" not in result.stderr
-
-
 @pytest.mark.parametrize(
     ("variables", "expected"),
     [

@@ -90,7 +90,10 @@ def test_no_migration_is_missing() -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("app", ["audit", "accounts", "sessions_app", "memories_app"])
+@pytest.mark.parametrize(
+    "app",
+    ["audit", *(pytest.param(app, marks=pytest.mark.release) for app in ("accounts", "sessions_app", "memories_app"))],
+)
 def test_way_back_is_refused(app: str) -> None:
     with pytest.raises(CommandError, match=r"^The first migrations of \w+ cannot be reversed, .* drop the database"):
         call_command("migrate", app, "zero", verbosity=0)

@@ -19,7 +19,7 @@ from tests.ops.hosts import Machine, machines
 from tests.people import person
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.release, pytest.mark.django_db(transaction=True)]
 
 WAITS = """
 SELECT count(*) FROM pg_stat_activity

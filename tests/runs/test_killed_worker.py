@@ -24,21 +24,23 @@ from tests.forks import PROCESSES
 from tests.runs import killed_worker, moving
 
 ROWS = 300
+KILLS = 30
 LAST_MOMENT = 250
 """A worker with something of every kind to do comes to more moments than this."""
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(30, marks=pytest.mark.release)])
+@pytest.mark.release
 @pytest.mark.django_db(transaction=True)
-def test_kills_leave_every_job_done_and_none_done_twice(kills: int) -> None:
+def test_kills_leave_every_job_done_and_none_done_twice() -> None:
+    """At each call tests/runs/test_processes.py kills workers at chosen moments of one kind of run."""
     moment = random.Random(14)
     with moving.tables(ROWS):
         run = request_run("test_moving", total=ROWS)
         exit_codes = Counter[int | None]()
-        while exit_codes[-signal.SIGKILL] < kills and exit_codes[0] < kills:
+        while exit_codes[-signal.SIGKILL] < KILLS and exit_codes[0] < KILLS:
             queue_every_kind(run)
             exit_codes[work_until(moment.randrange(1, LAST_MOMENT))] += 1
-        assert exit_codes[-signal.SIGKILL] == kills
+        assert exit_codes[-signal.SIGKILL] == KILLS
         queue_every_kind(run)
         # The first recovers what the last killed one had begun. At the end of each a period may have begun.
         for _ in range(10):

@@ -151,7 +151,7 @@ def test_without_the_token_it_would_write(committed_run: Run, start: Callable[..
     assert count_done() == (ROWS + 1, ROWS + 1), "the broken variant is not broken"
 
 
-@pytest.mark.parametrize("place", ["locked", "written"])
+@pytest.mark.parametrize("place", [pytest.param("locked", marks=pytest.mark.release), "written"])
 def test_frozen_within_a_chunk_it_loses_its_locks_and_the_chunk(
     committed_run: Run, start: Callable[..., Program], place: str
 ) -> None:

@@ -199,14 +199,15 @@ ALSO_IN_OWN_POSTGRES = {
 
 
 class DocumentContract(StoreContract):
-    """The contract in each database that a library can keep its documents in."""
+    """The contract in each database that a library keeps its documents in; in another PostgreSQL before a release."""
 
     agent_class: type[DocumentAgent]
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         if "agent" in metafunc.fixturenames:
             own = ["own PostgreSQL"] if metafunc.function.__name__ in ALSO_IN_OWN_POSTGRES else []
-            metafunc.parametrize("agent", [*own, "other PostgreSQL", "file"], indirect=True)
+            other = pytest.param("other PostgreSQL", marks=pytest.mark.release)
+            metafunc.parametrize("agent", [*own, other, "file"], indirect=True)
 
     @pytest.fixture
     def agent(self, db: None, request: pytest.FixtureRequest, folder_in_memory: Path) -> Iterator[DocumentAgent]:

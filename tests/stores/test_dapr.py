@@ -185,6 +185,7 @@ class TestDapr(ContractOfDapr, SealedContract):
     pass
 
 
+@pytest.mark.release
 class TestDaprWithTtl(ContractOfDapr):
     agent_class = PassingAgent
 

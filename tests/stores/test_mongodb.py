@@ -225,6 +225,7 @@ class TestMongoDB(ContractOfMongoDB, SealedContract):
     pass
 
 
+@pytest.mark.release
 class TestMongoDBElsewhere(ContractOfMongoDB):
     agent_class = ElsewhereAgent
 

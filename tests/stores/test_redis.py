@@ -140,6 +140,7 @@ class TestRedis(ContractOfRedis, SealedContract):
     pass
 
 
+@pytest.mark.release
 class TestRedisWithTtlAndPrefix(ContractOfRedis):
     agent_class = PassingAgent
 

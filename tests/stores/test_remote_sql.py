@@ -16,6 +16,7 @@ from tests.stores.sealed_contract import SealedContract
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.release
 class TestOtherPostgres(StoreContract, SealedContract):
     @pytest.fixture
     def agent(self, db: None, second_database: URL) -> Iterator[PostgresAgent]:
@@ -32,6 +33,7 @@ class TestMariaDb(StoreContract, SealedContract):
         agent.close()
 
 
+@pytest.mark.release
 class TestSqliteByUrl(StoreContract, SealedContract):
     @pytest.fixture
     def agent(self, db: None, folder_in_memory: Path) -> Iterator[SqliteByUrlAgent]:

@@ -50,10 +50,12 @@ class TestSqlite(SqliteContract, SealedContract):
     pass
 
 
+@pytest.mark.release
 class TestSqliteWithOtherTables(SqliteContract):
     agent_class = CustomTables
 
 
+@pytest.mark.release
 class TestAsyncSqlite(SqliteContract):
     agent_class = AsyncAgent
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -127,11 +127,17 @@ def is_listed(name: str) -> bool:
     return ".LISTED[" in name
 
 
+of_each_kind = pytest.mark.parametrize(
+    "units", [UNITS[::4], pytest.param(UNITS, marks=pytest.mark.release)], ids=["every fourth unit", "all units"]
+)
+
+
+@of_each_kind
 @pytest.mark.parametrize("listed", [False, pytest.param(True, marks=pytest.mark.release)])
-def test_each_expression_is_linear(listed: bool) -> None:
+def test_each_expression_is_linear(listed: bool, units: Sequence[str]) -> None:
     faults = [
         fault
-        for unit in UNITS
+        for unit in units
         for name, form in EXPRESSIONS
         if is_listed(name) == listed
         for fault in faults_of(lambda text, form=form: consumed(form.finditer(text)), unit, 4_000, name)  # type: ignore[misc]
@@ -151,9 +157,10 @@ def in_one_window(text: str) -> None:
     consumed(emails.find(text))
 
 
-def test_the_work_is_linear() -> None:
+@of_each_kind
+def test_the_work_is_linear(units: Sequence[str]) -> None:
     faults = faults_on(
-        UNITS,
+        units,
         in_one_window=in_one_window,
         mask_text=mask_text,
         matches_stored=SEARCH.matches_stored,
