@@ -222,7 +222,7 @@ def test_a_member_that_is_there_twice_loses_both_texts() -> None:
 
 def test_no_number_of_levels_is_between_readable_and_too_deep() -> None:
     """A decoder and the function that reads its result run out of stack at different levels."""
-    for levels in (300, 600, *range(900, 960)):
+    for levels in (300, 600, *range(900, 960, 4)):
         raw = f'{{"role":"user","content":{"[" * levels}"order 4711"{"]" * levels}}}'
         for read in (redacted, kept_in_documents, kept_elsewhere, imported):
             read(raw)

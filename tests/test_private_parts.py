@@ -149,6 +149,7 @@ def overridden_by(cls: type[Any]) -> Iterator[str]:
                 break
 
 
+@pytest.mark.release
 def test_the_product_touches_nothing_private_but_what_is_listed() -> None:
     allowed = {(each.path, each.code) for each in ALLOWED}
     methods = methods_of(modules())

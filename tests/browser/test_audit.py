@@ -193,6 +193,7 @@ def plain_page(transactional_db: None, browser: Browser, live_server: LiveServer
     context.close()
 
 
+@pytest.mark.release
 def test_the_log_is_read_filtered_and_turned_without_javascript(plain_page: Page) -> None:
     subject = make_subject("cust_1")
     for _ in range(51):

@@ -230,6 +230,7 @@ def test_markdown_is_sound(agent_tables: None, trap: Trap, sign_in: SignIn) -> N
     trap.check()
 
 
+@pytest.mark.release
 def test_everything_around_timelines_is_sound(
     agent_tables: None, trap: Trap, sign_in: SignIn, page: Page, client: Client
 ) -> None:
@@ -273,6 +274,7 @@ def items_with_all_texts(record: SessionRecord) -> list[int]:
     return list(AgentMessage.objects.filter(pk__gt=newest.pk).order_by("pk").values_list("pk", flat=True))
 
 
+@pytest.mark.release
 def test_raw_admin_is_sound(agent_tables: None, trap: Trap, sign_in: SignIn, page: Page) -> None:
     person = sign_in("administrator")
     person.user_permissions.add(Permission.objects.get(codename="raw_edit"))
@@ -314,6 +316,7 @@ def test_what_people_type_is_sound(agent_tables: None, trap: Trap, sign_in: Sign
     trap.check()
 
 
+@pytest.mark.release
 def test_a_megabyte_and_a_deep_value_are_sound(agent_tables: None, trap: Trap, sign_in: SignIn) -> None:
     sign_in("support")
     attach_main_store()

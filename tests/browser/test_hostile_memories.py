@@ -82,6 +82,7 @@ def test_memories_and_proposals_are_sound(agent_tables: None, trap: Trap, sign_i
     trap.check()
 
 
+@pytest.mark.release
 def test_everything_around_memories_is_sound(agent_tables: None, trap: Trap, sign_in: SignIn, page: Page) -> None:
     officer = sign_in("reviewer", "compliance")
     records = write_all(IN_LISTS)

@@ -62,6 +62,7 @@ class TestLooks:
         sign_in("auditor")
         look("/", with_shell=True)
 
+    @in_all_views
     def test_pages_with_sessions(self, three_sessions: list[SessionRecord], look: Look, sign_in: SignIn) -> None:
         user = sign_in("support", "administrator")
         subject = three_sessions[0].subject

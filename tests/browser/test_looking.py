@@ -15,6 +15,8 @@ from tests.browser import looking
 from tests.browser.conftest import ONCE, Look, in_all_views
 from tests.browser.looking import VIEWS, turn_to
 
+pytestmark = pytest.mark.release
+
 SignIn: TypeAlias = Callable[..., User]
 
 SOUND = """<!doctype html>

@@ -82,6 +82,7 @@ def test_the_form_follows_the_target_and_keeps_the_rest(page: Page, sign_in: Sig
     expect(page.get_by_role("heading", name="Simulator: Old preferences")).to_be_visible()
 
 
+@pytest.mark.release
 def test_without_scripts_the_fields_are_updated_by_a_button(
     browser: Browser, page: Page, sign_in: SignIn, live_server: object
 ) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeAlias
 
+import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils.timezone import now
@@ -172,6 +173,7 @@ def test_no_key_reaches_what_lies_behind_a_question(transactional_db: None, page
     expect(page.locator("#reject")).to_be_visible()
 
 
+@pytest.mark.release
 def test_a_rule_is_tried_and_saved_without_javascript(
     transactional_db: None, page: Page, sign_in: SignIn, browser: Browser, live_server: LiveServer
 ) -> None:

@@ -68,6 +68,7 @@ def test_support_finds_a_customer_and_what_was_said(conversations: None, page: P
     expect(page.locator("tbody tr")).to_have_count(3)
 
 
+@pytest.mark.release
 def test_it_works_without_javascript(
     conversations: None, browser: Browser, browser_context_args: dict[str, Any], live_server: LiveServer
 ) -> None:

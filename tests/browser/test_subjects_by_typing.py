@@ -100,6 +100,7 @@ def test_option_is_chosen_with_the_mouse(ada: Subject, page: Page, sign_in: Sign
     expect(page.locator(".suggestions")).to_be_hidden()
 
 
+@pytest.mark.release
 def test_field_is_an_ordinary_one_without_javascript(
     ada: Subject, page: Page, sign_in: SignIn, browser: Browser, live_server: LiveServer
 ) -> None:

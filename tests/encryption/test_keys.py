@@ -101,7 +101,7 @@ def test_no_text_of_a_key_is_in_a_traceback() -> None:
     assert "secret" not in f"{refused.value!r}{refused.value.__cause__!r}"
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_the_web_server_says_it_at_its_start_too(tmp_path: Path) -> None:
     given = {
         "MEMADMIN_KEYRING": "vault, gone",

@@ -70,7 +70,10 @@ def let_it_retry() -> None:
     run_sql("UPDATE runs_run SET retry_at = NULL")
 
 
-@pytest.mark.parametrize("place", ["in the second session", "in the file", "in place, not committed"])
+@pytest.mark.parametrize(
+    "place",
+    [pytest.param("in the second session", marks=pytest.mark.release), "in the file", "in place, not committed"],
+)
 def test_a_killed_build_goes_on_and_there_is_one_file(ada: Subject, officer: User, place: str) -> None:
     copy = started_copy(ada, by=officer)
     assert in_process(copy, place) == -signal.SIGKILL
@@ -289,9 +292,10 @@ def peak_of(copy: AccessCopy, most: int) -> int:
 
 @pytest.mark.parametrize(
     ("most", "size"),
-    [(100, 300), pytest.param(writing.MOST_ITEMS_OF_A_RUN, 60, marks=pytest.mark.release)],
+    [(100, 300), (writing.MOST_ITEMS_OF_A_RUN, 60)],
     ids=["short runs", "long runs"],
 )
+@pytest.mark.release
 def test_memory_does_not_grow_with_the_session(officer: User, most: int, size: int) -> None:
     """Runs are divided after `most` items: of sessions with one run and a half, and with ten."""
     attach_main_store()

@@ -98,6 +98,7 @@ def test_many_subjects_of_which_some_wait_for_a_store(
     agent.close()
 
 
+@pytest.mark.release
 def test_killed_again_and_again_it_does_nothing_twice(
     agent_tables: None, tmp_path: Path, settings: object, officer: User, second: User
 ) -> None:

@@ -177,6 +177,7 @@ def test_postgresql_is_killed_within_a_transaction(
 # --- two at once ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.release
 def test_two_workers_at_once_have_one_effect(request_of_ada: SubjectRequest, small_chunks: None) -> None:
     """Both try as often as they can, and each turn is one transaction long."""
     run = request_of_ada.run

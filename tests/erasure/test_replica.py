@@ -21,7 +21,7 @@ from tests.erasure.faults import a_day_later, retry, with_sessions
 from tests.standby import Standby, reading_from, running_standby
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True, databases=["default", "replica"])]
+pytestmark = [pytest.mark.release, pytest.mark.django_db(transaction=True, databases=["default", "replica"])]
 
 State = SubjectRequest.State
 

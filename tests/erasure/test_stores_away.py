@@ -114,8 +114,6 @@ def database(agent: PhidataAgent, setting: str) -> None:
 
 AT_EACH_CALL = {
     ("sqlite", "locked"),
-    ("json lines", "folder is gone"),
-    ("phidata in PostgreSQL", "unreachable"),
     ("redis", "read-only"),
 }
 """The others are tried before a release: `tests/stores` has what each kind makes of each trouble."""

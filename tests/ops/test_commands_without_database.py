@@ -97,10 +97,14 @@ def test_every_command_is_tried() -> None:
 @pytest.mark.parametrize(
     ("database", "reasons"),
     [
-        ("", ("Connection refused", "The database is not responding.")),
-        ("unmigrated", ("run `memadmin migrate`", "not in this database yet. Run migrate.")),
+        pytest.param("", ("Connection refused", "The database is not responding."), id="no database"),
+        pytest.param(
+            "unmigrated",
+            ("run `memadmin migrate`", "not in this database yet. Run migrate."),
+            id="not migrated",
+            marks=pytest.mark.release,
+        ),
     ],
-    ids=["no database", "not migrated"],
 )
 def test_every_command_ends_with_a_sentence(database: str, reasons: tuple[str, ...], tmp_path: Path) -> None:
     for name, text in FILES.items():

@@ -253,7 +253,7 @@ def test_names_that_nothing_reads_are_told(
     assert [message.msg for message in settings_are_known()] == sentences
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_misspelt_names_are_told_at_the_start_of_a_web_server(tmp_path: Path) -> None:
     result = start(STARTS["wsgi"], {"MEMADMIN_DATA_DIR": str(tmp_path), "MEMADMIN_POOLSIZE": "9"})
     assert result.returncode == 0

@@ -111,6 +111,7 @@ def test_the_image_runs_memadmin_as_an_ordinary_user() -> None:
     assert set(names) <= KNOWN
 
 
+@pytest.mark.release
 @pytest.mark.slow
 def test_the_wheel_is_built_from_the_files_that_the_image_copies(tmp_path: Path) -> None:
     ignored = (ROOT / ".dockerignore").read_text().splitlines()

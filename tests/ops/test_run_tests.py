@@ -12,7 +12,7 @@ import pytest
 
 from memadmin.settings import CHECKOUT_DIR
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.release
 
 PASSING = """
 def test_sound():

@@ -78,6 +78,7 @@ def workers_of(server: subprocess.Popen[bytes]) -> list[psutil.Process]:
     return [child for child in children if "resource_tracker" not in " ".join(child.cmdline())]
 
 
+@pytest.mark.release
 @pytest.mark.slow
 def test_a_killed_worker_is_replaced_and_a_stop_ends_everything(port: int, server: subprocess.Popen[bytes]) -> None:
     first = workers_of(server)

@@ -41,7 +41,8 @@ def names_of_settings(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 def names_in_code() -> Iterator[tuple[str, str]]:
     """Literal names that product code passes to `environment.*(...)` or looks up in `os.environ`, with their files."""
     for path in (file for package in PACKAGES for file in (ROOT / package).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        code = path.read_text()
+        for node in ast.walk(ast.parse(code)) if "env" in code else ():
             source = ""
             if isinstance(node, ast.Call):
                 source, arguments = ast.unparse(node.func), node.args

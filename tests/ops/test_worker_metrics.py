@@ -101,7 +101,7 @@ def wait_for(address: str, is_there: Callable[[str], bool]) -> str:
     return wait_until(lambda: text if is_there(text := scraped(address)) else "", "the figures")
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_worker_reports_its_jobs_and_its_calls_to_stores(address: str) -> None:
     assert refusal(address, token="another") == 401
     assert refusal(address, path="/") == 404

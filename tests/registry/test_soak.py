@@ -3,7 +3,7 @@
 The agents also clear their sessions, which leaves registry rows without session rows: the state in which a weaker
 fence leaks. Operators write to the registry meanwhile.
 
-Each soak is short at one isolation level, and long at all levels before a release. What it found is in `test_fence` and
+One is run at each call, and all at all isolation levels before a release. What they found is in `test_fence` and
 `test_tombstones` as an order of events.
 """
 
@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 from agents import TResponseInputItem
@@ -145,14 +144,7 @@ def test_no_row_of_an_erased_session_is_left_and_no_agent_deadlocks(agent_tables
 
 
 MANY_WRITERS = 24
-FEW_SESSIONS, MANY_SESSIONS = 10, 200
-
-
-def soaks() -> list[Any]:
-    """A level, a mode of the fence, and how many sessions are erased."""
-    short = (LEVELS[0], SessionStore.FenceMode.DROP.value, FEW_SESSIONS)
-    long = [(level, mode, MANY_SESSIONS) for level in LEVELS for mode in SessionStore.FenceMode.values]
-    return [short, *(pytest.param(*each, marks=pytest.mark.release) for each in long)]
+MANY_SESSIONS = 200
 
 
 @contextmanager
@@ -169,11 +161,11 @@ def hesitation() -> Iterator[None]:
         run_sql("DROP FUNCTION hesitate CASCADE")
 
 
-def forget_all(store: SessionStore, done: threading.Event, current: list[int], sessions: int) -> list[str]:
+def forget_all(store: SessionStore, done: threading.Event, current: list[int]) -> list[str]:
     """Erases a subject with one session after another, with its ids; returns why one had to be tried again."""
     reasons: list[str] = []
     try:
-        for number in range(sessions):
+        for number in range(MANY_SESSIONS):
             current[0] = number
             with connection.cursor() as cursor:
                 cursor.execute("SELECT memadmin_register_session('main', %s, 'user', %s)", [name(number), str(number)])
@@ -190,24 +182,24 @@ def forget_all(store: SessionStore, done: threading.Event, current: list[int], s
     return reasons
 
 
-@pytest.mark.parametrize(("level", "mode", "sessions"), soaks())
-def test_no_row_and_no_id_of_a_forgotten_session_comes_back(
-    agent_tables: None, level: str, mode: str, sessions: int
-) -> None:
+@pytest.mark.release
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("mode", SessionStore.FenceMode.values)
+def test_no_row_and_no_id_of_a_forgotten_session_comes_back(agent_tables: None, level: str, mode: str) -> None:
     """The agents write around the session that is being erased, some with a snapshot from before it was there."""
     store = attach_main_store(mode=mode)
     begun, done, current = threading.Event(), threading.Event(), [0]
 
     def chosen(chance: random.Random) -> int:
-        return min(max(current[0] + chance.choice([-1, 0, 0, 1, 1]), 0), sessions - 1)
+        return min(max(current[0] + chance.choice([-1, 0, 0, 1, 1]), 0), MANY_SESSIONS - 1)
 
     with hesitation(), ThreadPoolExecutor(2) as threads:
         writing = threads.submit(asyncio.run, write_until(done, begun, level, MANY_WRITERS, chosen))
         assert begun.wait(60), "the agents never came to write"
-        reasons = threads.submit(forget_all, store, done, current, sessions).result()
+        reasons = threads.submit(forget_all, store, done, current).result()
         endings = writing.result()
 
-    assert SessionRecord.objects.filter(is_forgotten=True).count() == sessions
+    assert SessionRecord.objects.filter(is_forgotten=True).count() == MANY_SESSIONS
     assert list(SessionRecord.objects.filter(is_forgotten=False)) == []
     assert value_of("SELECT count(*) FROM agent_messages") == value_of("SELECT count(*) FROM agent_sessions") == 0
     assert endings["ok"], "nobody wrote, so nothing was tried"

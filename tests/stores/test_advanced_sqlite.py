@@ -20,6 +20,8 @@ from tests.stores.contract import SECRET, in_agent
 from tests.stores.sealed_contract import SealedContract
 from tests.stores.sqlite_files import SqliteAgent, SqliteContract
 
+pytestmark = pytest.mark.slow
+
 
 class AdvancedAgent(SqliteAgent):
     kind = "advanced_sqlite"

@@ -43,6 +43,8 @@ from tests.stores.document_agents import SCHEMA, USER, VARIABLE, DocumentAgent, 
 from tests.stores.test_agno import AgnoAgent
 from tests.stores.test_phidata import PhidataAgent
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=["postgres", "file"])
 def place(request: pytest.FixtureRequest, db: None, tmp_path: Path) -> Iterator[Any]:

@@ -173,6 +173,7 @@ WITH_LATE_WRITERS = {
 }
 
 
+@pytest.mark.slow
 class TestJsonArrays(StoreContract, SealedContract):
     agent_class: type[ArrayAgent] = ArrayAgent
 
@@ -187,6 +188,7 @@ class TestJsonArrays(StoreContract, SealedContract):
             monkeypatch.setattr(json_folder, "SETTLING_LOOKS", 1)
 
 
+@pytest.mark.release
 class TestJsonLines(TestJsonArrays):
     agent_class = LinesAgent
 
@@ -281,6 +283,7 @@ class TestEntries:
         assert Entries(b'[{"a": "' + b"x\\n" * 50_000).count(10) == 1
 
 
+@pytest.mark.slow
 class TestFolder:
     @pytest.fixture
     def agent(self, db: None, tmp_path: Path) -> LinesAgent:

@@ -181,6 +181,7 @@ class TestOwnDatabase:
         let_go(ONE)
 
 
+@pytest.mark.slow
 class TestServers:
     def test_a_postgresql_is_one_place_by_each_of_its_hosts_and_users(
         self, db: None, postgres_on_tcp: PostgresServer, reach: Reach
@@ -214,6 +215,7 @@ class TestServers:
         for agent in (here, elsewhere):
             agent.close()
 
+    @pytest.mark.release
     def test_a_mariadb_is_one_place_by_each_of_its_users_and_paths(
         self, db: None, mariadb: MariaDb, tmp_path: Path, reach: Reach
     ) -> None:

@@ -27,6 +27,8 @@ from tests.stores.contract import SECRET, in_agent, said
 from tests.stores.sealed_contract import SealedContract
 from tests.stores.sqlite_files import SqliteAgent, SqliteContract
 
+pytestmark = pytest.mark.slow
+
 
 class CustomTables(SqliteAgent):
     tables: ClassVar[dict[str, str]] = {"sessions_table": "talks", "messages_table": "said"}

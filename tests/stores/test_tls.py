@@ -24,6 +24,8 @@ from tests.stores.remote_agents import certificates
 from tests.stores.servers import RedisServer, own_redis
 from tests.stores.test_redis import own_certificate
 
+pytestmark = pytest.mark.slow
+
 VARIABLE = "TLS_URL"
 
 Connect = Callable[..., SessionStore]

@@ -30,7 +30,7 @@ from tests.people import person, signed_in
 from tests.standby import Standby, reading_from, running_standby
 from tests.waiting import PATIENCE_SECONDS, wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True, databases=["default", "replica"])]
+pytestmark = [pytest.mark.release, pytest.mark.django_db(transaction=True, databases=["default", "replica"])]
 
 SAID = "a lighthouse keeper"
 LIST = reverse("sessions:list")
