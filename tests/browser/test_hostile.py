@@ -168,14 +168,14 @@ def with_call_of(number: int, item: dict[str, Any]) -> dict[str, Any]:
     return {**item, "call_id": f"{number}-{item['call_id']}"} if "call_id" in item else item
 
 
-def written_items() -> Iterator[dict[str, Any]]:
-    """Items of an agent: of each kind one for each of the texts of EVERYWHERE, and some for others; and each example of
-    an item, with a text that would run and with one that would spread.
+def written_items(examples: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Items of an agent: of each kind one for each of the texts of EVERYWHERE, and some for others; and each of the
+    examples, with a text that would run and with one that would spread.
     """
     for number, (name, text) in enumerate(CORPUS.items()):
         items = [with_call_of(number, item) for item in items_of(text)]
         yield from items if name in EVERYWHERE else [items[number % len(items)]]
-    for item, *names in zip(OBJECTS, cycle(RUNNING), cycle(SPREADING), strict=False):
+    for item, *names in zip(examples, cycle(RUNNING), cycle(SPREADING), strict=False):
         yield from (poisoned(item, CORPUS[name]) for name in names)
 
 
@@ -208,11 +208,16 @@ def write_all(rows: Iterable[Mapping[str, str]]) -> list[SessionRecord]:
     return [write_session(texts) for texts in rows]
 
 
-def test_timelines_are_sound(agent_tables: None, trap: Trap, sign_in: SignIn) -> None:
+@pytest.mark.parametrize(
+    "examples", [OBJECTS[::4], pytest.param(OBJECTS, marks=pytest.mark.release)], ids=["some", "all"]
+)
+def test_timelines_are_sound(
+    agent_tables: None, trap: Trap, sign_in: SignIn, examples: Iterable[dict[str, Any]]
+) -> None:
     """As many items on a page as it takes: it costs more than what is on it."""
     sign_in("support")
     attach_main_store()
-    items = list(written_items())
+    items = list(written_items(examples))
     named = parted(CORPUS, 14)
     share = -(-len(items) // len(named))
     for place, texts in enumerate(named):

@@ -58,6 +58,7 @@ def role(in_force: Roles, settings: Any, tmp_path: Path, monkeypatch: pytest.Mon
     return in_force["agents"]
 
 
+@pytest.mark.release
 def test_from_what_a_person_says_to_what_the_bot_does_the_next_time(role: str, page: Page, sign_in: SignIn) -> None:
     # Somebody talks to the bot, which asks to remember something.
     aside(lambda: agents.run_all([support.DENTED_POT], role=role))

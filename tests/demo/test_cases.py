@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from memadmin.demo import cases, preparing
 from memadmin.demo.cases import AWAITING, ERASED, OPEN
 from memadmin.erasure.models import SubjectRequest
 from sessions_app.models import SessionRecord
 from tests.agents import attach_main_store
 from tests.erasure.builders import work_off
+
+pytestmark = pytest.mark.release
 
 
 def test_one_is_open_one_waits_for_the_second_person_and_one_is_erased(agent_tables: None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from django.contrib.auth.models import User
 
 from memadmin.demo import expiring, preparing
@@ -12,6 +13,8 @@ from memadmin.retention.policies.services import approve_change
 from memadmin.runs.models import Run
 from sessions_app.models import SessionRecord
 from tests.agents import attach_main_store, value_of
+
+pytestmark = pytest.mark.release
 
 
 def test_three_policies_one_change_and_two_runs(agent_tables: None) -> None:

@@ -9,6 +9,8 @@ from memadmin.demo.stories.support import WHERE_IS_MY_ORDER
 from memadmin.retention.models import LegalHold
 from tests.builders import make_session
 
+pytestmark = pytest.mark.release
+
 
 @pytest.mark.django_db
 def test_one_session_is_held_however_often_the_demo_starts() -> None:

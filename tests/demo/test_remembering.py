@@ -27,6 +27,8 @@ from tests.agents import attach_main_store, run_sql
 from tests.deploy.conftest import in_force  # noqa: F401
 from tests.deploy.connecting import bring_into_force
 
+pytestmark = pytest.mark.release
+
 STORIES = [support.DENTED_POT, support.SAME_AS_LAST_TIME]
 
 

@@ -79,7 +79,6 @@ def workers_of(server: subprocess.Popen[bytes]) -> list[psutil.Process]:
 
 
 @pytest.mark.release
-@pytest.mark.slow
 def test_a_killed_worker_is_replaced_and_a_stop_ends_everything(port: int, server: subprocess.Popen[bytes]) -> None:
     first = workers_of(server)
     assert len(first) == 2
@@ -94,7 +93,7 @@ def test_a_killed_worker_is_replaced_and_a_stop_ends_everything(port: int, serve
     assert still_running(children) == []
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_stop_waits_for_no_worker_that_is_still_starting(starting_server: subprocess.Popen[bytes]) -> None:
     wait_until(
         lambda: (

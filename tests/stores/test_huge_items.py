@@ -55,7 +55,11 @@ def agent(
         yield LinesAgent(tmp_path / "chats")
 
 
-@pytest.mark.parametrize("agent", KINDS, indirect=True)
+@pytest.mark.parametrize(
+    "agent",
+    ["sqlite", *(pytest.param(kind, marks=pytest.mark.release) for kind in KINDS if kind != "sqlite")],
+    indirect=True,
+)
 def test_it_is_shown_taken_away_and_redacted(agent: SdkAgent, operator: Client) -> None:
     agent.add("talk", user("hello"), user(HUGE), user("bye"))
     discover(agent.store)
