@@ -6,7 +6,7 @@ from memadmin.audit.log.groups import EventGroup, assign
 from memadmin.audit.log.reasons import EditReason
 from memadmin.audit.log.types import ANY_OBJECT, declare
 
-assign(EventGroup.LOG, "log", "event", "key", "details", "name")
+assign(EventGroup.LOG, "log", "event", "key", "details", "name", "actor")
 assign(EventGroup.RIGHTS, "access.denied")
 assign(EventGroup.SETTINGS, "raw_edit")
 
@@ -72,6 +72,21 @@ NAME_ERASED = declare(
     sentence="{actor} erased a name in the log: {object}",
     object="audit.auditactor",
     reasons=WHY_ERASED,
+)
+OLDER_NAME = "older_name"
+"""Reason of a name that was written down before events committed to names."""
+ACTOR_NAMED = declare(
+    "actor.named",
+    "The name of a person was written down beside the log, or changed there; this event commits to it.",
+    sentence="{actor} wrote down the name of {object}",
+    object="audit.auditactor",
+    reasons=(OLDER_NAME,),
+)
+ACTOR_FORGOTTEN = declare(
+    "actor.forgotten",
+    "The name of a person in the log was erased, because their account was deleted.",
+    sentence="{actor} erased the name of {object} with the account",
+    object="audit.auditactor",
 )
 EVENT_PROOF_EXPORTED = declare(
     "event.proof_exported",

@@ -94,6 +94,8 @@ class AuditActor(models.Model):
     label = models.CharField(max_length=200)
     user_id = models.BigIntegerField(null=True)
     first_seen_at = models.DateTimeField(db_default=Now())
+    # Of people: `actor.named` commits to label and account with it. Ids of others are derived from their label.
+    salt = models.BinaryField(null=True)
 
     class Meta:
         db_table = "audit_actor"
@@ -104,6 +106,9 @@ class AuditActor(models.Model):
                 fields=["kind", "label"], condition=Q(user_id__isnull=True), name="audit_actor_of_label"
             ),
             models.CheckConstraint(condition=Q(kind__in=ActorKind.values), name="audit_actor_kind"),
+            models.CheckConstraint(
+                condition=Q(user_id__isnull=True) | Q(salt__isnull=False) & is_hash("salt"), name="audit_actor_is_bound"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ("memories_app", "0003_readable_times"),
-        ("audit", "0003_actor_of_a_transaction"),
+        ("audit", "0003_proven_and_named_actors"),
         ("accounts", "0002_triggers_and_rows"),
     ]
 

@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ("accounts", "0002_triggers_and_rows"),
-        ("audit", "0003_actor_of_a_transaction"),
+        ("audit", "0003_proven_and_named_actors"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

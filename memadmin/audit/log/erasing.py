@@ -15,7 +15,7 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.db import connection, models, transaction
 
-from memadmin.audit.audit_events import DETAILS_ERASED, NAME_ERASED
+from memadmin.audit.audit_events import ACTOR_FORGOTTEN, DETAILS_ERASED, NAME_ERASED
 from memadmin.audit.log.recording import MOST_SHOWN, By, record
 from memadmin.audit.models import ActorKind, AuditActor, AuditDetail, AuditEvent
 from memadmin.batching import batched
@@ -141,7 +141,8 @@ def details_erasure(event: AuditEvent) -> Erasure | None:
 
 
 def name_erasure(actor_ref: UUID) -> Erasure | None:
-    return latest(AuditEvent.objects.filter(type=NAME_ERASED.name, object_ref=actor_ref))
+    """The erasure of a name, or the deletion of its account."""
+    return latest(AuditEvent.objects.filter(type__in=(NAME_ERASED.name, ACTOR_FORGOTTEN.name), object_ref=actor_ref))
 
 
 def latest(erasures: AuditEventQuerySet) -> Erasure | None:

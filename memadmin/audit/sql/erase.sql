@@ -1,6 +1,6 @@
 -- Both run with the rights of their owner: nobody needs a right to delete, and nothing is deleted without an event.
 
-CREATE FUNCTION memadmin_erase_details(told_by uuid) RETURNS bigint
+CREATE OR REPLACE FUNCTION memadmin_erase_details(told_by uuid) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     erased bigint;
@@ -11,21 +11,23 @@ BEGIN
     RETURN erased;
 END $$;
 
-CREATE FUNCTION memadmin_erase_name(told_by uuid) RETURNS bigint
+CREATE OR REPLACE FUNCTION memadmin_erase_name(told_by uuid) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     account bigint;
+    told_number bigint;
     gone uuid;
     erased bigint;
 BEGIN
     DELETE FROM audit_actor USING audit_event AS told
     WHERE told.id = told_by AND told.type = 'name.erased' AND told.object_kind = 'audit.auditactor'
         AND audit_actor.ref = told.object_ref AND audit_actor.kind = 'person'
-    RETURNING user_id INTO account;
+    RETURNING user_id, told.number INTO account, told_number;
     GET DIAGNOSTICS erased = ROW_COUNT;
     gone := memadmin_ref('auth.user', account::text);
+    -- An event explains the missing details of earlier ones: what another transaction has recorded since then stays.
     DELETE FROM audit_detail USING audit_event AS event
-    WHERE event.id = audit_detail.event_id AND (
+    WHERE event.id = audit_detail.event_id AND event.number < told_number AND (
         event.object_ref = gone OR event.shown <> '{}' AND event.shown @> ARRAY[gone] AND event.type LIKE 'user.row_%'
     );
     RETURN erased;

@@ -112,7 +112,8 @@ KINDS = {
     "incomplete_file": "the file ends early, or its counts do not match its lines",
     "unreadable": "a part is not in the format of a log",
     "deleted_details": "the details of an event were removed without an event of their erasure",
-    "renamed_actor": "an agent, a job, a command or a role has another name than the one its id is derived from",
+    "renamed_actor": "an actor has another name than the one that its id is derived from or an event commits to",
+    "deleted_actor": "the name of a person was removed without an event of it",
     "cut_anchor": "an anchor lost checkpoints that were stored there",
     "forged_receipt": "the receipt differs from the signed one",
     "other_event": "the event in the receipt belongs to another receipt",
@@ -763,6 +764,64 @@ class Erasures:
         return -len(self._by_account[account]), account
 
 
+class Names:
+    """What events state about the names of people. An erased name never comes back: its person gets another id.
+
+    Names are written by the log's own functions, as an actor that nobody else can prove to be.
+    """
+
+    WRITER = b"actor.system:audit log"
+
+    def __init__(self) -> None:
+        self.committed: dict[str, tuple[int, list[str]]] = {}
+        """By person, number and commitment of the newest event of a name, by number. The commitment is two ids."""
+        self.erased: set[str] = set()
+        self.older: dict[str, str] = {}
+        """People who had a name before events committed to names, and the time since when one does."""
+
+    def read(self, event: dict[str, Any]) -> None:
+        if event["object_kind"] != "audit.auditactor" or event["outcome"] != "succeeded":
+            return
+        person, number, kind = event["object"], event["number"], event["type"]
+        is_ours = event["actor_kind"] == "system" and event["actor"] == derived_id(self.WRITER)
+        if kind == "name.erased" or (kind == "actor.forgotten" and is_ours):
+            self.erased.add(person)
+        elif kind == "actor.named" and is_ours:
+            if number > self.committed.get(person, (0, []))[0]:
+                self.committed[person] = number, event["shown"]
+            if event["reason"] == "older_name":
+                self.older[person] = event["at"]
+
+    def compare(self, actors: Iterable[tuple[str, str, str, int | None, str | None]], report: Report) -> None:
+        """Compares the names of actors: those of people with events, others with the ids that are derived from them.
+
+        A finding contains no name of a person: it is stored, and names are erased.
+        """
+        people, accounts = set[str](), set[int]()
+        for ref, kind, label, account, salt in actors:
+            if kind != "person" or account is None:
+                if ref != derived_id(f"actor.{kind}:{label}".encode()):
+                    problem = f"The actor {ref} is called {label!r}, and its id is not that of this name."
+                    report.add("renamed_actor", problem)
+                continue
+            found = sha256(bytes.fromhex(salt or "") + f"{account}:{label}".encode()).hexdigest()
+            if ref not in self.committed:
+                report.add("renamed_actor", f"The name of the person {ref} was inserted: no event commits to it.")
+            elif sorted(half.replace("-", "") for half in self.committed[ref][1]) != sorted((found[:32], found[32:])):
+                report.add("renamed_actor", f"The name or the account of the person {ref} was changed after its event.")
+            if ref in people or account in accounts:
+                report.add("renamed_actor", f"The person {ref} or the account {account} has several names.")
+            people.add(ref)
+            accounts.add(account)
+        for ref in sorted(self.committed.keys() - people - self.erased):
+            report.add("deleted_actor", f"The name of the person {ref} was removed without an event that states it.")
+        if older := [at for ref, at in self.older.items() if ref in people]:
+            report.remark(
+                f"The names of {len(older):,} people are bound by events since {max(older)}: an earlier exchange does"
+                " not show."
+            )
+
+
 class LogReader:
     """Reads the records of a log one by one, and checks each on its own."""
 
@@ -772,6 +831,7 @@ class LogReader:
         self.has_details = has_details
         """Whether the details that exist are given."""
         self.erasures = Erasures()
+        self.names = Names()
         self._expected = 0
         self._highest = (-1, 0)
         self._latest = 0
@@ -786,6 +846,7 @@ class LogReader:
     ) -> None:
         log = self.log
         if event is not None:
+            self.names.read(event)
             self.details(event, details)
         if index in log.holes:
             log.holes.remove(index)
@@ -809,6 +870,7 @@ class LogReader:
         self.log.waiting += 1
         if self._instant(event) > self.log.limit:
             self.report.add("impossible_time", f"The event has the time {event['at']}, in the future.", event["id"])
+        self.names.read(event)
         self.details(event, details)
 
     def details(self, event: dict[str, Any], details: dict[str, Any] | None) -> None:
@@ -2383,7 +2445,7 @@ DETAILS = """(
     FROM audit_detail AS detail WHERE detail.event_id = event.id
 )"""
 EVENTS = "SELECT event.number, {event}, {details} FROM audit_event AS event WHERE event.number = ANY(%s)"
-ERASURES = " AND event.type IN ('details.erased', 'name.erased', 'user.row_deleted')"
+ERASURES = " AND event.type IN ('details.erased', 'name.erased', 'user.row_deleted', 'actor.named', 'actor.forgotten')"
 UNPLACED = """
 SELECT event.number, pending.number IS NOT NULL,
     event.at < %(late)s OR event.at > %(future)s,
@@ -2392,7 +2454,7 @@ FROM audit_event AS event LEFT JOIN audit_pending AS pending USING (number)
 WHERE NOT EXISTS (SELECT FROM audit_leaf AS leaf WHERE leaf.event_number = event.number)
 ORDER BY 1
 """
-ACTORS = "SELECT ref::text, kind, label FROM audit_actor ORDER BY ref"
+ACTORS = "SELECT ref::text, kind, label, user_id, encode(salt, 'hex') FROM audit_actor ORDER BY ref"
 NEWEST_CHECKPOINT = "SELECT coalesce(max(size), 0) FROM audit_checkpoint"
 RECORDED = """
 SELECT sink, array_agg(checkpoint_size ORDER BY id) FROM audit_anchor
@@ -2432,7 +2494,7 @@ def verify_database(
             cursor.execute("SELECT size, encode(root, 'hex'), note FROM audit_checkpoint ORDER BY size")
             reading.log.notes += cursor.fetchall()
             cursor.execute(ACTORS)
-            compare_names(cursor.fetchall(), report)
+            actors = cursor.fetchall()
             cursor.execute("SELECT level, index, encode(hash, 'hex') FROM audit_node")
             reading.log.nodes += cursor.fetchall()
             reading.log.has_nodes = True
@@ -2450,7 +2512,7 @@ def verify_database(
                     with reported(report):
                         reading.leaf(index, number, bytes(digest), event, beside)
             bodies = bodies_of(events, query, [number for number, *_ in unplaced[:MOST_FINDINGS]], report)
-            # Of the others only those that explain missing details.
+            # Of the others only those about names, and those that explain missing details.
             others = [number for number, *_ in unplaced[MOST_FINDINGS:]]
             erasures = [event for event, _ in bodies_of(events, query + ERASURES, others, report).values()]
         connection.rollback()
@@ -2465,7 +2527,10 @@ def verify_database(
             reading.unplaced(event, is_pending=is_pending, waited=waited.get(number, 0.0), details=beside)
     for event in erasures:
         with reported(report):
+            reading.names.read(event)
             reading.erasures.read(event, is_missing=False)
+    with reported(report):
+        reading.names.compare(actors, report)
     reading.log.waiting = len(unplaced)
     if may_read_details:
         with reported(report):
@@ -2474,21 +2539,6 @@ def verify_database(
         report.remark("This role may not read the details of events; they were not compared.")
     Comparing(reading.log, report, pinned=pinned).compare(anchors, stores, is_recent=is_recent or is_signed)
     return report
-
-
-def compare_names(actors: Iterable[tuple[str, str, str]], report: Report) -> None:
-    """Compares the names of actors with their ids in events. Ids of people are random: nothing binds their names."""
-    people = 0
-    for ref, kind, label in actors:
-        if kind == "person" and ref[14] != "8":
-            people += 1
-        elif ref != derived_id(f"actor.{kind}:{label}".encode()):
-            report.add("renamed_actor", f"The actor {ref} is called {label!r}, and its id is not that of this name.")
-    if people:
-        report.remark(
-            f"The log does not bind the names of {people:,} people to their ids: the owner of the database can exchange"
-            " them unnoticed."
-        )
 
 
 def is_newest_recent(log: Log, waiting: Sequence[bool], now: datetime) -> bool:

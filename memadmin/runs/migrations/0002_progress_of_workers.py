@@ -8,6 +8,6 @@ class Migration(migrations.Migration):
 
     while_older_runs = "Not safe: its web server requests runs without a proof, which the database refuses."
 
-    dependencies = [("runs", "0001_model_tables"), ("audit", "0003_actor_of_a_transaction")]
+    dependencies = [("runs", "0001_model_tables"), ("audit", "0003_proven_and_named_actors")]
 
     operations = [RunFile("runs", "workers_alone.sql"), InstallTriggers("Run")]

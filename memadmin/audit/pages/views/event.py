@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
-from memadmin.audit.audit_events import EVENT_PROOF_EXPORTED, EVENT_VIEWED
+from memadmin.audit.audit_events import ACTOR_NAMED, EVENT_PROOF_EXPORTED, EVENT_VIEWED
 from memadmin.audit.log.erasing import ErasureReason, details_within, name_erasure, why_name_stays
 from memadmin.audit.log.event_details import details_of
 from memadmin.audit.log.label_registry import Names
@@ -39,14 +39,16 @@ def event_page(request: OperatorRequest, shown: AuditEvent, *, problem: str = ""
     latest = checkpoints.latest()
     signed_size = latest.size if latest else 0
     names = Names(request.user)
-    names.want_any(shown.shown[:SHOWN_RECORDS])
+    # What the event of a name commits to has the form of ids, and is none.
+    refs = [] if shown.type == ACTOR_NAMED.name else shown.shown
+    names.want_any(refs[:SHOWN_RECORDS])
     (row,) = listed([shown], names, signed_size=signed_size)
     parts = list(AuditEvent.objects.rows_of(shown)[: SHOWN_ROWS + 1])
     context = {
         "event": shown,
         "row": row,
-        "also_shown": [(names.of_any(ref), ref) for ref in shown.shown[:SHOWN_RECORDS]],
-        "not_listed": len(shown.shown[SHOWN_RECORDS:]),
+        "also_shown": [(names.of_any(ref), ref) for ref in refs[:SHOWN_RECORDS]],
+        "not_listed": len(refs[SHOWN_RECORDS:]),
         "details": details_of(shown, request.user),
         "parts": listed(parts[:SHOWN_ROWS], names, signed_size=signed_size),
         "has_more_parts": len(parts) > SHOWN_ROWS,
