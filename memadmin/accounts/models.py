@@ -132,10 +132,12 @@ class ContentGrant(models.Model):
         if self.opened_at:
             is_over = self.ended_at or not self.expires_at or self.expires_at <= at
             return self.State.OVER if is_over else self.State.OPEN
-        if self.approval and self.approval.decision:
-            was_withdrawn = self.approval.decision == Approval.Decision.WITHDRAWN
-            return self.State.OVER if was_withdrawn else self.State.REFUSED
-        return self.State.WAITING if self.approval and self.approval.is_waiting_at(at) else self.State.LAPSED
+        if self.approval and self.approval.is_waiting_at(at):
+            return self.State.WAITING
+        decision = self.approval.decision if self.approval else ""
+        if decision == Approval.Decision.REJECTED:
+            return self.State.REFUSED
+        return self.State.OVER if decision == Approval.Decision.WITHDRAWN else self.State.LAPSED
 
 
 class GrantedSession(models.Model):
