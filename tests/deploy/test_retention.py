@@ -12,6 +12,7 @@ from django.db import DatabaseError, ProgrammingError, transaction
 from django.db.models.functions import Now
 from django.utils.timezone import now
 
+from memadmin import audit
 from memadmin.audit.models import AuditDetail
 from memadmin.deploy.roles import Roles
 from memadmin.erasure.models import AccessCopy
@@ -76,7 +77,7 @@ def test_the_worker_sweeps_what_policies_can_be_about(agent_tables: None, in_for
     AccessCopy.objects.update(created_at=now() - timedelta(days=40))
     a_policy_of_each_kind()
     bring_into_force(in_force)
-    with logged_in_as(in_force["worker"]):
+    with logged_in_as(in_force["worker"]), audit.acting(audit.Actor("job", "work")):
         run = swept()
         details = AuditDetail.objects.filter(pk__in=AuditDetail.objects.values("pk")[:2])
         rule = PolicyVersion.objects.get(target="audit_details").rule()

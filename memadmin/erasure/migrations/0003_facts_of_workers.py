@@ -8,6 +8,6 @@ class Migration(migrations.Migration):
 
     while_older_runs = "Not safe: its web server cannot leave out a store that does not respond."
 
-    dependencies = [("erasure", "0002_triggers_and_rows"), ("runs", "0002_progress_of_workers")]
+    dependencies = [("erasure", "0002_triggers_and_rows"), ("runs", "0003_progress_of_workers")]
 
     operations = [InstallTriggers("SubjectRequest", "ErasureStep", "AccessCopy", "RequestBatch", "BatchLine")]
