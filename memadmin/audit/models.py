@@ -107,7 +107,7 @@ class AuditActor(models.Model):
             ),
             models.CheckConstraint(condition=Q(kind__in=ActorKind.values), name="audit_actor_kind"),
             models.CheckConstraint(
-                condition=Q(user_id__isnull=True) | Q(salt__isnull=False) & is_hash("salt"), name="audit_actor_is_bound"
+                condition=Q(user_id__isnull=True) | Q(salt__isnull=False), name="audit_actor_is_bound"
             ),
         ]
 

@@ -131,8 +131,7 @@ def attacked(*statements: str) -> Iterator[None]:
             "ALTER TABLE audit_actor DROP CONSTRAINT IF EXISTS audit_actor_of_user",
             "ALTER TABLE audit_actor ADD CONSTRAINT audit_actor_of_user UNIQUE (kind, user_id)",
             "ALTER TABLE audit_actor DROP CONSTRAINT IF EXISTS audit_actor_is_bound",
-            "ALTER TABLE audit_actor ADD CONSTRAINT audit_actor_is_bound"
-            " CHECK (user_id IS NULL OR (salt IS NOT NULL AND length(salt) = 32))",
+            "ALTER TABLE audit_actor ADD CONSTRAINT audit_actor_is_bound CHECK (user_id IS NULL OR salt IS NOT NULL)",
         ):
             run_sql(statement)
 
@@ -238,16 +237,17 @@ def test_an_event_of_a_name_by_anybody_else_changes_nothing(people: tuple[User, 
 
 def test_two_who_name_the_same_person_at_once_add_one_event(people: tuple[User, User]) -> None:
     """New, and with a changed name; the second waits for the first, and finds what it wrote."""
-    account = 9_000_000
+    account, refs = 9_000_000, []
     for label in ("somebody", "somebody else"):
         call = f"SELECT memadmin_actor('person', '{label}', {account})"
         with second_connection() as first, somebody_else() as start:
-            ref = first.execute(call).fetchone()
-            other = start(lambda call=call: value_of(call))  # type: ignore[misc]
+            refs += first.execute(call).fetchall()
+            other = start(lambda call=call: value_of(call))
             wait_until_blocked(other, by=first)
             first.commit()
-            assert ref == (other.result(),)
-    assert AuditEvent.objects.filter(type="actor.named", object_ref=ref[0]).count() == 2
+            refs.append((other.result(),))
+    assert len(set(refs)) == 1
+    assert AuditEvent.objects.filter(type="actor.named", object_ref=refs[0][0]).count() == 2
     assert verify().findings == []
 
 
