@@ -6,7 +6,7 @@ would break every page and job that reads it.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Q
@@ -14,8 +14,7 @@ from psycopg import DataError
 from psycopg.abc import Buffer
 from psycopg.types import datetime as of_psycopg
 
-# A year from either end of what Python represents, so that a time zone or a day more does not overflow.
-EARLIEST, LATEST = datetime(2, 1, 1, tzinfo=UTC), datetime(9998, 12, 31, tzinfo=UTC)
+from memadmin.times import EARLIEST, LATEST
 
 REPRESENTABLE_IN_SQL = f"{{}} BETWEEN '{EARLIEST.isoformat()}'::timestamptz AND '{LATEST.isoformat()}'::timestamptz"
 

@@ -15,3 +15,6 @@ SET agents = array_remove(agents, NULL), status = CASE status WHEN 'approved' TH
 WHERE array_position(agents, NULL) IS NOT NULL;
 
 UPDATE memories_app_evidence SET said_at = NULL WHERE said_at NOT BETWEEN '0002-01-01Z' AND '9998-12-31Z';
+
+-- A row that was changed twice has deferred checks, and a table with such a row cannot be altered.
+SET CONSTRAINTS ALL IMMEDIATE;

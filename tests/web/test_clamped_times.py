@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from itertools import product
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
-from memadmin.clamped_times import EARLIEST, LATEST, clamp_times_on
+from memadmin.clamped_times import clamp_times_on
+from memadmin.times import EARLIEST, LATEST
+from memadmin.web.templatetags.memadmin import register
 from tests.agents import value_of
 
 pytestmark = pytest.mark.django_db
@@ -32,3 +37,13 @@ def test_an_ordinary_time_stays_and_a_connection_of_a_pool_is_prepared_again() -
     assert value_of("SELECT '2026-01-02 03:04:05.678901Z'::timestamptz") == datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
     assert value_of("SELECT '2026-01-02'::date") == date(2026, 1, 2)
     assert value_of("SELECT NULL::timestamptz") is None
+
+
+def test_a_page_says_that_a_time_cannot_be_read() -> None:
+    """In the zones furthest from UTC, too."""
+    names = ("ago", "clock", "day", "day_and_clock", "day_and_minute", "full_time", "weekday_and_minute")
+    for name, zone in product(names, ("UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago")):
+        with timezone.override(zone):
+            for bound in (EARLIEST, LATEST, EARLIEST.astimezone(ZoneInfo("Asia/Tokyo"))):
+                assert register.filters[name](bound) == "unreadable time", (name, zone)
+            assert register.filters[name](EARLIEST + timedelta(days=9)) != "unreadable time", (name, zone)

@@ -19,6 +19,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from memadmin import __version__
 from memadmin.counting import capped, noun_for
+from memadmin.times import EARLIEST, LATEST
 from memadmin.web import safe_text
 from memadmin.web.addresses import at_item
 from memadmin.web.help.texts import area_at, term_named
@@ -32,6 +33,9 @@ register.filter("counted_as", noun_for)
 register.filter(at_item)
 
 RELATIVE_DAYS = 9
+
+UNREADABLE_TIME = "unreadable time"
+"""Of a stored time that Python cannot represent; it was read as EARLIEST or LATEST."""
 
 
 @register.simple_tag
@@ -94,7 +98,7 @@ def weekday_and_minute(instant: datetime) -> SafeString:
 def day_and_minute(instant: datetime) -> str:
     """The day and the minute: "17 Nov 14:02"."""
     local = timezone.localtime(instant)
-    return f"{local.day} {local:%b %H:%M}"
+    return UNREADABLE_TIME if instant in (EARLIEST, LATEST) else f"{local.day} {local:%b %H:%M}"
 
 
 @register.filter
@@ -106,6 +110,13 @@ def full_time(instant: datetime) -> SafeString:
 
 
 @register.filter
+def day(instant: datetime) -> str:
+    """The day: "17 Nov 2026"."""
+    local = timezone.localtime(instant)
+    return UNREADABLE_TIME if instant in (EARLIEST, LATEST) else f"{local.day} {local:%b %Y}"
+
+
+@register.filter
 def zone(instant: datetime) -> str:
     """Short name of the reader's time zone at that instant: "UTC", "CET", "+0530" where a zone has no other."""
     return timezone.localtime(instant).strftime("%Z")
@@ -113,6 +124,8 @@ def zone(instant: datetime) -> str:
 
 def time_element(instant: datetime, shown: str, *, is_renewed: bool = False) -> SafeString:
     instant = instant.astimezone(UTC)
+    if instant in (EARLIEST, LATEST):
+        return SafeString(UNREADABLE_TIME)
     return format_html(
         '<time datetime="{}" title="{}"{}>{}</time>',
         f"{instant:%Y-%m-%dT%H:%M:%SZ}",
