@@ -12,6 +12,14 @@ LONGEST_ID_BYTES = 2_500
 """Maximum length of a session id, as an index of the registry can contain it."""
 
 
+def can_be_registered(session_id: str) -> bool:
+    """Whether the registry can store this session id: text without zero bytes, not empty and not too long."""
+    try:
+        return 0 < len(session_id.encode()) <= LONGEST_ID_BYTES and "\0" not in session_id
+    except UnicodeEncodeError:
+        return False
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
     """Position of an item in the order in which the agent reads its session. Comparable within one session only.
@@ -109,6 +117,8 @@ class StoredItem:
     """Number of masked values; above 0 the text differs from the stored one."""
     is_hidden: bool = False
     """Whether its content is left out, because masking it would take too long here."""
+    has_unreadable_time: bool = False
+    """Whether the store has times, and that of this item is none that a calendar has."""
     seal: Seal | None = None
     """Seal of an encrypted item that was examined with the keys. `byte_count` is the envelope's, decrypted or not."""
 

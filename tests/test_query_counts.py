@@ -61,7 +61,7 @@ QUERIES = {
     "search": 14,
     "search in messages": 20,
     "stores": 22,
-    "store": 23,
+    "store": 24,
     "connect a store": 15,
     "grants": 12,
     "role requests": 10,

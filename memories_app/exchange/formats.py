@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any
 
+from memadmin import times
 from memories_app.exchange.entries import ImportedMemory, ImportedQuote, UnreadableEntry
 
 OWN = "memadmin.memory/1"
@@ -205,11 +206,10 @@ def _time(value: Mapping[str, Any], name: str) -> datetime | None:
     found = value.get(name)
     if found in (None, ""):
         return None
-    try:
-        time = datetime.fromisoformat(str(found) if isinstance(found, str | int) else "")
-        return time if time.tzinfo else time.replace(tzinfo=UTC)
-    except ValueError:
-        raise Malformed(f"its {name} is not a time such as 2026-01-31T12:00:00Z") from None
+    time = times.of_text(found) if isinstance(found, str | int) else None
+    if time is None:
+        raise Malformed(f"its {name} is not a time such as 2026-01-31T12:00:00Z")
+    return time
 
 
 def _day(value: Mapping[str, Any], name: str) -> date | None:

@@ -76,7 +76,9 @@ def redacted_item(text: str, target_text: TextToRedact | None, *, show: int = 0)
 
 
 def with_text(item: StoredItem, text: str) -> StoredItem:
-    return StoredItem(item.id, item.position, text, item.byte_count, item.written_at)
+    return StoredItem(
+        item.id, item.position, text, item.byte_count, item.written_at, has_unreadable_time=item.has_unreadable_time
+    )
 
 
 def type_of(item: StoredItem, text: str) -> str:

@@ -27,6 +27,7 @@ from sessions_app.registry.stores import (
     known_store,
     known_stores,
 )
+from sessions_app.registry.unreadable import UnreadableSessions, unreadable_sessions
 from sessions_app.stores.kinds import can, kind_of, limits_of
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "FoundTables",
     "Places",
     "UnknownStore",
+    "UnreadableSessions",
     "can",
     "check",
     "has_fence",
@@ -58,4 +60,5 @@ __all__ = [
     "refuse_place_of_another",
     "refuse_unusable",
     "unconnected_tables",
+    "unreadable_sessions",
 ]

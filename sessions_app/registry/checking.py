@@ -10,6 +10,7 @@ from functools import partial
 from django.template.defaultfilters import pluralize
 from psycopg import sql
 
+from sessions_app.items import LONGEST_ID_BYTES
 from sessions_app.models import SessionStore
 from sessions_app.registry.duplicate_locations import Places, problems_of_place
 from sessions_app.registry.fence import notes_for, triggers_for
@@ -23,6 +24,7 @@ from sessions_app.registry.keys import key_hints, key_problems
 from sessions_app.registry.preflight import leaks, missing_rights, unusable
 from sessions_app.registry.stores import MAIN_STORE, has_fence
 from sessions_app.registry.tables import StoreTables, Table, read_tables
+from sessions_app.registry.unreadable import unreadable_hints
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import COUNTED_EXACTLY, Capability, StoreHealth, StoreProblem, StoreUnavailable
 from sessions_app.stores.circuit_breaker import ask_all, asking
@@ -149,7 +151,7 @@ def _health_of_fenced(store: SessionStore) -> StoreHealth:
                 items=items,
                 fence="off" if any(problem.code not in HOLDS_ALL_THE_SAME for problem in faults) else "on",
                 answered_in_ms=answered_in_ms,
-                hints=(*_unsaid(store), *key_hints(store)),
+                hints=(*_unsaid(store), *key_hints(store), *unreadable_hints(store)),
                 layout=_layout_of_kind(store),
             )
     except StoreUnavailable as away:
@@ -197,9 +199,15 @@ def _health_of_discovered(
         problems.append(
             StoreProblem("not-attached", f"It is not attached: its sessions are not listed. {_attach(store)}")
         )
-    hints = [*found.hints, *key_hints(store)]
+    hints = [*found.hints, *key_hints(store), *unreadable_hints(store)]
     if returned := store.discovery.get("returned", 0):
         problems.append(StoreProblem("returned", _sentence_on_returned(store, returned)))
+    if odd := store.discovery.get("odd_ids", 0):
+        sentence = (
+            f"{odd:,} of its sessions {pluralize(odd, 'has an id that is,have ids that are')} no text, or longer than"
+            f" {LONGEST_ID_BYTES:,} bytes: they are not listed, and not erased with a subject."
+        )
+        problems.append(StoreProblem("odd-ids", sentence))
     if swept := store.discovery.get("swept", 0):
         hints.append(
             f"{swept:,} time{pluralize(swept)} an agent wrote to an erased session, which was erased again. The agent"

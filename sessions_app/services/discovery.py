@@ -19,6 +19,7 @@ from django.utils.timezone import now
 from memadmin import audit
 from memadmin.process_metrics import counting_store_call
 from sessions_app import audit_events
+from sessions_app.items import can_be_registered
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.registry import is_discovered
@@ -53,6 +54,8 @@ class Discovery:
     """Registered, not erased, and no longer in the store: removed by something else."""
     returned: int = 0
     """Erased, and there again."""
+    odd_ids: int = 0
+    """Not listed, because the registry cannot store their ids."""
     fingerprint: str = ""
     """Fingerprint of the store, taken before it was looked through."""
     began_at: str = ""
@@ -131,7 +134,9 @@ def discover(store: SessionStore) -> Discovery:
     seen, cursor, is_begun = 0, "", False
     while cursor or not is_begun:
         page = backend.enumerate_sessions(cursor, limit=SESSIONS_AT_ONCE)
-        seen += note(store, {session.session_id: session for session in page.sessions}, found)
+        listed = [session for session in page.sessions if can_be_registered(session.session_id)]
+        found.odd_ids += len(page.sessions) - len(listed)
+        seen += note(store, {session.session_id: session for session in listed}, found)
         cursor, is_begun = page.next_cursor, True
     present = _records(store).on_record().filter(missing_since=None)
     # A session that is listed twice makes the sum too large, so none is missing by mistake; the next walk corrects it.
@@ -211,7 +216,7 @@ def note(store: SessionStore, sessions: Mapping[str, FoundSession], found: Disco
             found.returned_ids.append(session_id)
             continue
         present += record.missing_since is None
-        if record.change_mark != sessions[session_id].mark or record.missing_since:
+        if record.change_mark != sessions[session_id].change_mark or record.missing_since:
             written.append(record)
     found.sessions += len(sessions)
     found.new += len(new)
@@ -262,7 +267,7 @@ def _save(
                     session_id=session.session_id,
                     registered_at=session.created_at or instant,
                     last_activity_at=session.last_activity_at or instant,
-                    change_mark=session.mark,
+                    change_mark=session.change_mark,
                     expires_at=session.expires_at,
                 )
                 for session in new
@@ -275,7 +280,7 @@ def _save(
             _records(store).on_record().filter(session_id=record.session_id).update(
                 last_activity_at=session.last_activity_at or instant,
                 activity_count=F("activity_count") + 1,
-                change_mark=session.mark,
+                change_mark=session.change_mark,
                 missing_since=None,
                 expires_at=session.expires_at,
             )

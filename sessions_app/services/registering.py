@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from memadmin.batching import batched
-from sessions_app.items import LONGEST_ID_BYTES
+from sessions_app.items import can_be_registered
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.discovery import ASKED_AT_ONCE, Discovery, note
 from sessions_app.stores import backend_for
@@ -48,10 +48,7 @@ def register_sessions(store: SessionStore, session_ids: Iterable[str]) -> Regist
 
 def _checked(session_id: str) -> str:
     """Raises CannotRegister for an id that the registry cannot store."""
-    is_text = "\0" not in session_id and session_id.encode(errors="surrogatepass") == session_id.encode(
-        errors="replace"
-    )
-    if not is_text or len(session_id.encode()) > LONGEST_ID_BYTES:
+    if not can_be_registered(session_id):
         raise CannotRegister(f"{session_id[:80]!a} is not a valid session ID: not text, or too long.")
     return session_id
 

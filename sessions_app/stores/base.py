@@ -125,6 +125,11 @@ class FoundSession:
     expires_at: datetime | None = None
     """Time at which the store deletes it by itself, unless an agent writes to it before."""
 
+    @property
+    def change_mark(self) -> str:
+        """The mark as the registry stores it: it may contain what an agent wrote instead of a time."""
+        return ascii(self.mark)[1:-1][:64]
+
 
 @dataclass(frozen=True, slots=True)
 class SessionPage:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from datetime import UTC, datetime
+from datetime import datetime
 
+from memadmin import times
 from sessions_app.timeline.values import Fields, text_in
 
 FERNET_VERSION = 0x80
@@ -29,7 +30,4 @@ def sealed_at(envelope: Fields) -> datetime | None:
         return None
     if len(prefix) != 9 or prefix[0] != FERNET_VERSION:
         return None
-    try:
-        return datetime.fromtimestamp(int.from_bytes(prefix[1:]), UTC)
-    except (OverflowError, ValueError, OSError):
-        return None
+    return times.of_seconds(int.from_bytes(prefix[1:]))

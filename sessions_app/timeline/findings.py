@@ -31,6 +31,7 @@ class FindingCode(StrEnum):
     APPROVAL_OPEN = "approval_open"
     UNANSWERED_TEXT = "unanswered_text"
     UNDECODABLE = "undecodable"
+    UNREADABLE_TIME = "unreadable_time"
     PLAINTEXT_AMONG_ENCRYPTED = "plaintext_among_encrypted"
     PLAINTEXT_BEFORE_ENCRYPTED = "plaintext_before_encrypted"
     NO_KEY = "no_key"
@@ -49,6 +50,7 @@ TITLES = {
     FindingCode.APPROVAL_OPEN: "approval pending",
     FindingCode.UNANSWERED_TEXT: "user message without an answer",
     FindingCode.UNDECODABLE: "not readable as JSON",
+    FindingCode.UNREADABLE_TIME: "unreadable time",
     FindingCode.PLAINTEXT_AMONG_ENCRYPTED: "plain text among encrypted items",
     FindingCode.PLAINTEXT_BEFORE_ENCRYPTED: "plain text before the encrypted items",
     FindingCode.NO_KEY: "encrypted, key not available",
@@ -82,6 +84,10 @@ SENTENCES = {
         "reads this message again in every later run."
     ),
     FindingCode.UNDECODABLE: "The stored text cannot be read: {problem}. The agent skips it; nothing was changed.",
+    FindingCode.UNREADABLE_TIME: (
+        "The time that is stored with this item is none, or is in no calendar. The item is shown without a time, at its"
+        " place in the agent's order."
+    ),
     FindingCode.PLAINTEXT_AMONG_ENCRYPTED: (
         "Stored in plain text after encrypted items. An agent that holds the key does not see it."
     ),
@@ -227,7 +233,10 @@ class Inspector:
         return Inspection(tuple(self._findings), self._is_encrypted, self._has_plaintext, tuple(self._agents))
 
     def _decoding(self, entry: DecodedItem) -> list[Finding]:
-        return [finding(FindingCode.UNDECODABLE, entry.stored, problem=entry.problem)] if entry.problem else []
+        found = [finding(FindingCode.UNDECODABLE, entry.stored, problem=entry.problem)] if entry.problem else []
+        if entry.stored.has_unreadable_time:
+            found.append(finding(FindingCode.UNREADABLE_TIME, entry.stored))
+        return found
 
     def _order(self, item: StoredItem) -> list[Finding]:
         """Reports a falling row id: within one batch the agent reads by row id, so times and ids disagree."""

@@ -72,6 +72,8 @@ def _heading(event: Event) -> str:
     if isinstance(event, ToolCall | Message) and event.agent and event.agent != event.title:
         words.append(f"by {_escaped(event.agent)}")
     moment = f", {_moment(event.item.written_at)}" if event.item.written_at else ""
+    if event.item.has_unreadable_time:
+        moment = ", unreadable time"
     return f"{' '.join(words)}{moment}{_item_number(event.item.id)}"
 
 

@@ -303,6 +303,7 @@ class TestCommand:
                     "layout": "Read as written by openai-agents 0.2 and later.",
                     "sessions": 1,
                     "fence": "on",
+                    "unreadable": [],
                 }
             ],
             "unconnected": [],

@@ -135,7 +135,7 @@ def refuse_unseen_activity(backend: Backend, record: SessionRecord) -> None:
         return
     found = backend.look_up([record.session_id]).get(record.session_id)
     if found and found.mark:
-        if found.mark != record.change_mark:
+        if found.change_mark != record.change_mark:
             raise StillActive
     elif found and Capability.ITEM_TIMES in backend.capabilities:
         newest = [item.written_at for item in backend.last_page(record.session_id, 1).items if item.written_at]

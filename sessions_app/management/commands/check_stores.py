@@ -11,11 +11,12 @@ from django.core.management.base import BaseCommand
 
 from sessions_app import registry
 from sessions_app.encryption.subject_keys import folder_problems
+from sessions_app.registry.unreadable import NEWEST
 from sessions_app.services import path_watch
 from sessions_app.stores.base import StoreHealth, StoreProblem, StoreUnavailable
 
-CheckedStore = tuple[str, str, StoreHealth]
-"""Name, kind and health of a store."""
+CheckedStore = tuple[str, str, StoreHealth, list[registry.UnreadableSessions]]
+"""Name, kind and health of a store, and its sessions with unreadable items."""
 
 
 class Command(BaseCommand):
@@ -31,11 +32,14 @@ class Command(BaseCommand):
         is_away = False
         try:
             places = registry.Places()
-            found = [(each.name, each.kind, registry.check(each, places=places)) for each in registry.known_stores()]
+            found = [
+                (each.name, each.kind, registry.check(each, places=places), registry.unreadable_sessions(each))
+                for each in registry.known_stores()
+            ]
         except StoreUnavailable as away:
             # The main store is in the same database, so this can be reported without it.
             health = StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),), fence="off")
-            found = [(registry.MAIN_STORE, registry.MAIN_KIND, health)]
+            found = [(registry.MAIN_STORE, registry.MAIN_KIND, health, [])]
             is_away = True
         (self.write_json if as_json else self.write_text)(found)
         if is_away:
@@ -59,7 +63,7 @@ class Command(BaseCommand):
 
     def write_text(self, found: list[CheckedStore]) -> None:
         looked_for = registry.unconnected_tables()
-        for name, _, health in found:
+        for name, _, health, _ in found:
             about = "unknown" if health.sessions is None else f"{health.sessions:,}"
             self.stdout.write(f"{name}: {health.state}, sessions {about}, fence {health.fence}")
             if health.layout:
@@ -83,7 +87,9 @@ class Command(BaseCommand):
             self.stdout.write(f"{found_tables} Run {tables.command}.")
 
 
-def summary(name: str, kind: str, health: StoreHealth) -> dict[str, object]:
+def summary(
+    name: str, kind: str, health: StoreHealth, unreadable: list[registry.UnreadableSessions]
+) -> dict[str, object]:
     """One store in the JSON for scripts: keys are added, never renamed."""
     return {
         "name": name,
@@ -94,4 +100,8 @@ def summary(name: str, kind: str, health: StoreHealth) -> dict[str, object]:
         "layout": health.layout,
         "sessions": health.sessions,
         "fence": health.fence,
+        "unreadable": [
+            {"finding": each.code, "sessions": len(each.records), "of_newest": NEWEST, "example": each.page}
+            for each in unreadable
+        ],
     }

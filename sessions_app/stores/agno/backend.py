@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from memadmin import times
 from sessions_app.stores.base import FoundSession
 from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, Head, TableAdapter, key_of, mark_of
 from sessions_app.stores.documents.backend import DocumentBackend, DocumentForm, swapped, write_changes
-from sessions_app.stores.documents.database import DatabaseSession, DocumentRow, instant
+from sessions_app.stores.documents.database import DatabaseSession, DocumentRow
 from sessions_app.stores.documents.json_edit import Swaps
 from sessions_app.stores.documents.memories import MemoriesAdapter
 from sessions_app.stores.documents.messages import (
@@ -193,7 +194,7 @@ class AgnoSessions(TableAdapter):
             for created_at, *texts in db.rows(query, session_id=session_id):
                 for document, text in zip(of_row, texts, strict=True):
                     if text not in (None, "", "null"):
-                        found[document.key] = DocumentText(as_text(text), instant(created_at))
+                        found[document.key] = DocumentText(as_text(text), times.of_seconds(created_at))
         if of_runs := [document for document in documents if document.table != db.table]:
             names = {f"run_{n}": document.name for n, document in enumerate(of_runs)}
             query = (
@@ -201,7 +202,7 @@ class AgnoSessions(TableAdapter):
                 f" WHERE {OF_SESSION} AND run_id IN ({', '.join(f':{name}' for name in names)})"
             )
             for run_id, created_at, text in db.rows(query, session_id=session_id, **names):
-                found[key_of(as_text(run_id))] = DocumentText(as_text(text), instant(created_at))
+                found[key_of(as_text(run_id))] = DocumentText(as_text(text), times.of_seconds(created_at))
         return found
 
     def fragments(self, document: Document, text: DocumentText) -> Iterator[Fragment]:
@@ -303,11 +304,11 @@ def found_session(
     last: object,
     of_runs: object,
 ) -> FoundSession:
-    times = [time for time in (instant(updated_at), instant(last)) if time]
+    readable = [time for time in (times.of_seconds(updated_at), times.of_seconds(last)) if time]
     return FoundSession(
         as_text(session_id),
-        created_at=instant(created_at) or instant(first),
-        last_activity_at=max(times, default=None),
+        created_at=times.of_seconds(created_at) or times.of_seconds(first),
+        last_activity_at=max(readable, default=None),
         mark=mark_of(updated_at, version, runs, last, of_runs),
     )
 

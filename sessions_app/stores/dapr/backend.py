@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from hashlib import sha256
 from time import perf_counter, sleep
 from typing import Any, TypeVar
 
 from django import forms
 
+from memadmin import times
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.models import SessionRecord
@@ -295,16 +295,12 @@ def found_session(session_id: str, value: StateValue, *, has_note: bool) -> Foun
     note = note if isinstance(note, dict) else {}
     mark = sha256(value.etag.encode() + b"\0" + value.data).hexdigest()[:16]
     return FoundSession(
-        session_id, instant_in(note, "created_at"), instant_in(note, "updated_at"), mark, value.expires_at
+        session_id,
+        times.of_seconds(note.get("created_at")),
+        times.of_seconds(note.get("updated_at")),
+        mark,
+        value.expires_at,
     )
-
-
-def instant_in(note: Mapping[str, Any], name: str) -> datetime | None:
-    """Time in the metadata: the SDK writes whole seconds as a text."""
-    try:
-        return datetime.fromtimestamp(int(note.get(name, "")), UTC)
-    except (ValueError, TypeError, OverflowError, OSError):
-        return None
 
 
 KIND = StoreKind(

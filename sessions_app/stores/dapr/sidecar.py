@@ -15,6 +15,7 @@ from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from memadmin import times
 from memadmin.batching import batched
 from sessions_app.stores.base import IN_DOUBT, StoreTooSlow, StoreUnavailable
 from sessions_app.stores.hosts import endpoint
@@ -141,11 +142,7 @@ def value_of(answer: Any) -> StateValue | None:
 
 
 def expiry_in(metadata: Mapping[str, str]) -> datetime | None:
-    try:
-        instant = datetime.fromisoformat(metadata.get("ttlExpireTime", ""))
-    except ValueError:
-        return None
-    return instant.astimezone(UTC) if instant.tzinfo else None
+    return times.of_text(metadata.get("ttlExpireTime"))
 
 
 def messages() -> tuple[Any, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from time import monotonic
 from typing import Any, NamedTuple
@@ -249,13 +248,3 @@ TEXT_TYPES = frozenset({"json", "jsonb", "text", "varchar", "character varying",
 
 NOT_SAID = frozenset({"id", "session_type", "run_type", "status", "namespace", "path", "subpath", "framework"})
 """Columns that the library uses as identifiers."""
-
-
-def instant(seconds: object) -> datetime | None:
-    """Aware UTC of seconds since 1970; None if Python cannot represent it, and for a list or an object."""
-    if isinstance(seconds, list | dict):
-        return None
-    try:
-        return datetime.fromtimestamp(float(str(seconds)), UTC)
-    except (ValueError, OverflowError, OSError):
-        return None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import ClassVar
 
+from memadmin import times
 from memadmin.json_spans import Part
 from sessions_app.stores.base import FoundSession
 from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, Head, TableAdapter, key_of, mark_of
-from sessions_app.stores.documents.database import DatabaseSession, DocumentRow, instant
+from sessions_app.stores.documents.database import DatabaseSession, DocumentRow
 from sessions_app.stores.sql_text import as_text
 
 
@@ -95,11 +96,5 @@ class MemoriesAdapter(TableAdapter):
 def time_of(stored: object) -> datetime | None:
     """Aware UTC of seconds since 1970, or of any time that a database returns."""
     if isinstance(stored, datetime):
-        return stored if stored.tzinfo else stored.replace(tzinfo=UTC)
-    if isinstance(stored, str):
-        try:
-            time = datetime.fromisoformat(stored)
-        except ValueError:
-            return instant(stored)
-        return time if time.tzinfo else time.replace(tzinfo=UTC)
-    return instant(stored) if stored is not None else None
+        return times.in_utc(stored)
+    return (times.of_text(stored) if isinstance(stored, str) else None) or times.of_seconds(stored)

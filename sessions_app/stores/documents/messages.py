@@ -11,9 +11,9 @@ from hashlib import blake2b
 from typing import Any
 from zlib import crc32
 
+from memadmin import times
 from memadmin.json_spans import NotReadable, Part, elements, members, value_of, with_replaced, without
 from sessions_app.stores.documents.adapter import Fragment
-from sessions_app.stores.documents.database import instant
 from sessions_app.stores.documents.json_edit import STRUCTURAL, words_in
 
 MESSAGES = "messages"
@@ -71,7 +71,7 @@ def _fragments(text: str, written_at: datetime | None) -> list[Fragment]:
             if isinstance(message, dict):
                 if message.get("from_history") is True:
                     continue
-                time = instant(message["created_at"]) if message.get("created_at") else None
+                time = times.of_seconds(message["created_at"]) if message.get("created_at") else None
             else:
                 time = None
             if is_compared:

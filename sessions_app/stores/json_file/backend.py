@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import islice
 from time import perf_counter
 from urllib.parse import quote, unquote
 
 from django import forms
 
+from memadmin import times
 from memadmin.counting import COUNT_CAP
 from memadmin.json_spans import Part
-from sessions_app.items import LONGEST_ID_BYTES, ItemPage, Position, StoredItem
+from sessions_app.items import ItemPage, Position, StoredItem, can_be_registered
 from sessions_app.stores.base import (
     Capability,
     Deleted,
@@ -129,7 +129,7 @@ class JsonFileBackend(PagedBackend):
         if session_id is None or status is None:
             return None
         mark = f"{status.st_ino}/{status.st_size}/{status.st_mtime_ns}"
-        return FoundSession(session_id, None, datetime.fromtimestamp(status.st_mtime, UTC), mark)
+        return FoundSession(session_id, None, times.of_seconds(status.st_mtime), mark)
 
     # --- one session, read --------------------------------------------------------------------------------------------
 
@@ -241,11 +241,7 @@ class JsonFileBackend(PagedBackend):
         """Session id in a file name; None if the registry cannot store it, or it would not lead back to the file."""
         stem = name.removesuffix(self.ending)
         session_id = unquote(stem) if self.has_quoted_names else stem
-        try:
-            is_short = 0 < len(session_id.encode()) <= LONGEST_ID_BYTES
-        except UnicodeEncodeError:  # the name is not UTF-8
-            return None
-        return session_id if is_short and "\0" not in session_id and self._name(session_id) == name else None
+        return session_id if can_be_registered(session_id) and self._name(session_id) == name else None
 
 
 def item_at(place: int, entries: Entries, span: Part) -> StoredItem:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
+from memadmin import times
 from sessions_app.items import Position, StoredItem
 from sessions_app.stores.base import (
     FoundSession,
@@ -66,7 +67,7 @@ def generation_in(row: Document) -> int:
 
 def instant_in(row: Document, name: str) -> datetime | None:
     value = row.get(name)
-    return value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo else None
+    return times.in_utc(value) if isinstance(value, datetime) else None
 
 
 def entries_of(batch: Document) -> list[Any]:

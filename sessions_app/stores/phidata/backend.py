@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from memadmin import times
 from sessions_app.stores.base import FoundSession
 from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, Head, TableAdapter, mark_of
 from sessions_app.stores.documents.backend import DocumentBackend, DocumentForm, swapped, write_changes
-from sessions_app.stores.documents.database import DatabaseSession, DocumentRow, instant
+from sessions_app.stores.documents.database import DatabaseSession, DocumentRow
 from sessions_app.stores.documents.json_edit import Swaps
 from sessions_app.stores.documents.memories import MemoriesAdapter
 from sessions_app.stores.documents.messages import (
@@ -65,8 +66,8 @@ class PhidataSessions(TableAdapter):
         return [
             FoundSession(
                 as_text(session_id),
-                created_at=instant(created_at),
-                last_activity_at=instant(updated_at) or instant(created_at),
+                created_at=times.of_seconds(created_at),
+                last_activity_at=times.of_seconds(updated_at) or times.of_seconds(created_at),
                 mark=mark_of(created_at, updated_at, version),
             )
             for session_id, created_at, updated_at, version in db.rows(query, **wanted)
@@ -100,7 +101,7 @@ class PhidataSessions(TableAdapter):
         columns = ", ".join(db.text_of(document.column) for document in documents)
         query = f"SELECT created_at, {columns} FROM {db.name()} WHERE {OF_SESSION}"
         return {
-            document.key: DocumentText(as_text(text), instant(created_at))
+            document.key: DocumentText(as_text(text), times.of_seconds(created_at))
             for created_at, *texts in db.rows(query, session_id=session_id)
             for document, text in zip(documents, texts, strict=True)
             if text not in (None, "", "null")

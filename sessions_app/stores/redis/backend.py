@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from time import monotonic, perf_counter
 from typing import Any
 from uuid import uuid4
@@ -18,8 +18,9 @@ from uuid import uuid4
 from django import forms
 from django.utils.timezone import now
 
+from memadmin import times
 from memadmin.counting import COUNT_CAP
-from sessions_app.items import LONGEST_ID_BYTES, ItemPage, Position, StoredItem
+from sessions_app.items import ItemPage, Position, StoredItem, can_be_registered
 from sessions_app.stores.base import (
     COUNTED_EXACTLY,
     IN_DOUBT,
@@ -307,20 +308,14 @@ def found_key(
     session_id = key.removeprefix(prefix) if kind == b"hash" else key.removeprefix(prefix).removesuffix(LIST)
     if kind == b"hash" and owner and owner != session_id:
         return FoundKey(None)  # a key of a longer prefix that begins with this one
-    if not is_text(session_id):
+    if not can_be_registered(as_text(session_id)):
         return FoundKey(None, is_odd=True)
     # Times are whole seconds, and pop_item changes none: the mark includes the number of items and the last item.
     mark = f"{as_text(updated_at)[:20]}/{item_count}/{as_text(digest)}"
-    session = FoundSession(as_text(session_id), instant(created_at), instant(updated_at), mark, expiry(left))
+    session = FoundSession(
+        as_text(session_id), times.of_seconds(created_at), times.of_seconds(updated_at), mark, expiry(left)
+    )
     return FoundKey(session, item_count)
-
-
-def is_text(session_id: bytes) -> bool:
-    """Whether the registry can store this session id."""
-    try:
-        return bool(session_id.decode()) and b"\0" not in session_id and len(session_id) <= LONGEST_ID_BYTES
-    except UnicodeDecodeError:
-        return False
 
 
 def as_bytes(text: str) -> bytes:
@@ -349,18 +344,10 @@ def preview_of(answer: Sequence[Any]) -> SessionPreview:
     return replace(preview_from(texts, min(count, COUNT_CAP + 1)), expires_at=expiry(left))
 
 
-def instant(seconds: bytes) -> datetime | None:
-    """Aware UTC of seconds since 1970; None for anything else."""
-    try:
-        return datetime.fromtimestamp(float(seconds), UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
 def expiry(milliseconds: int) -> datetime | None:
     """Time at which a key expires; None if it does not."""
     with suppress(OverflowError):
-        return now() + timedelta(milliseconds=milliseconds) if milliseconds >= 0 else None
+        return times.in_utc(now() + timedelta(milliseconds=milliseconds)) if milliseconds >= 0 else None
     return None
 
 

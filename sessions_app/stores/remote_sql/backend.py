@@ -11,7 +11,7 @@ import zoneinfo
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from time import perf_counter
 from typing import Any
@@ -20,6 +20,7 @@ from django import forms
 from django.utils.timezone import now
 from sqlalchemy import Connection, bindparam, text
 
+from memadmin import times
 from memadmin.batching import batched
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
@@ -410,22 +411,19 @@ class RemoteSqlBackend(PagedBackend):
     def _stored(
         self, layout: Layout, number: int, place: str, byte_count: int, raw: object, raw_tail: object
     ) -> StoredItem:
+        written_at = self._instant(place, layout)
         return StoredItem(
             id=str(number),
             position=Position((place, number)),
             raw=as_text(raw),
             byte_count=byte_count,
-            written_at=self._instant(place, layout),
+            written_at=written_at,
             raw_tail=as_text(raw_tail),
+            has_unreadable_time=written_at is None,
         )
 
     def _instant(self, place: str | None, layout: Layout) -> datetime | None:
-        """Aware UTC; None if Python cannot represent it."""
-        try:
-            time = datetime.fromisoformat(place or "")
-            return (time if time.tzinfo else time.replace(tzinfo=self._zone(layout))).astimezone(UTC)
-        except (ValueError, OverflowError):
-            return None
+        return times.of_text(place, self._zone(layout))
 
     def _zone(self, layout: Layout) -> zoneinfo.ZoneInfo:
         return zoneinfo.ZoneInfo("UTC" if layout.times_are_utc else self.store.writer_timezone)

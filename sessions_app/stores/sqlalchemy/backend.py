@@ -488,6 +488,7 @@ def stored_item(
         byte_count=byte_count,
         written_at=written_at,
         raw_tail=raw_tail,
+        has_unreadable_time=written_at is None,
     )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
+from memadmin import times
 from sessions_app.items import Position, StoredItem
 from sessions_app.stores.base import (
     FoundSession,
@@ -27,33 +27,26 @@ def as_parameters(wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stored_item(number: int, created_at: object, byte_count: int, raw: object, raw_tail: object) -> StoredItem:
+    written_at = times.of_text(created_at)
     return StoredItem(
         id=str(number),
         position=Position((number,)),
         raw=as_text(raw),
         byte_count=byte_count,
-        written_at=instant(created_at),
+        written_at=written_at,
         raw_tail=as_text(raw_tail),
+        has_unreadable_time=written_at is None,
     )
 
 
 def found_session(
     session_id: str, created_at: object, updated_at: object, last_id: int | None, last_written_at: object
 ) -> FoundSession:
-    times = [time for time in (instant(created_at), instant(updated_at), instant(last_written_at)) if time]
+    readable = [time for time in map(times.of_text, (created_at, updated_at, last_written_at)) if time]
     return FoundSession(
         session_id,
-        created_at=min(times, default=None),
-        last_activity_at=max(times, default=None),
+        created_at=min(readable, default=None),
+        last_activity_at=max(readable, default=None),
         # Without the id an item that was written within the same second would not be noticed.
         mark=f"{updated_at}/{last_id}"[:64],
     )
-
-
-def instant(stored: object) -> datetime | None:
-    """Aware UTC of SQLite's CURRENT_TIMESTAMP, in whole seconds; None for anything else."""
-    try:
-        time = datetime.fromisoformat(str(stored))
-    except ValueError:
-        return None
-    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
