@@ -112,7 +112,7 @@ class ContentGrant(models.Model):
                     *("opened_at", "expires_at", "ended_at", "reviewed_by", "reviewed_at"),
                 ],
             ),
-            takes_approval("grant", "opened_at"),
+            takes_approval("grant", "opened_at", or_none=True),
             names_actor("reviewed_by_id"),
         ]
         permissions: ClassVar = [

@@ -22,28 +22,10 @@ HOLD_CHANGED = declare(
     sentence="{actor} changed the owner or review date of {object}",
     object=HOLD,
 )
-HOLD_RELEASE_REQUESTED = declare(
-    "hold.release_requested",
-    "A person requested the release of a legal hold.",
-    sentence="{actor} requested the release of {object}",
-    object=HOLD,
-)
 HOLD_RELEASED = declare(
     "hold.released",
     "A second person approved the release of a legal hold.",
     sentence="{actor} released {object}",
-    object=HOLD,
-)
-HOLD_KEPT = declare(
-    "hold.kept",
-    "A request to release a legal hold was rejected or withdrawn.",
-    sentence="{actor} kept {object}: its release was rejected or withdrawn",
-    object=HOLD,
-)
-HOLD_REFUSED = declare(
-    "hold.release_denied",
-    "A person tried to approve a release that they had requested themselves.",
-    sentence="{actor} tried to release {object}, which they had requested",
     object=HOLD,
 )
 

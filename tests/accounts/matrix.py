@@ -172,7 +172,7 @@ MATRIX: dict[str, Rule] = {
     "retention:hold-change": verb(DECIDERS),
     "retention:hold-request-release": verb(DECIDERS),
     "retention:hold-release": verb(DECIDERS),
-    "retention:hold-keep": verb(DECIDERS),
+    "retention:hold-reject-release": verb(DECIDERS),
     # Retention policies
     "policies:list": page(DECIDERS),
     "policies:explain": verb(DECIDERS),

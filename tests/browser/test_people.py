@@ -65,7 +65,7 @@ def test_roles_confirmed_on_the_page_and_an_account_switched_off(page: Page, sig
     page.get_by_role("checkbox", name="reviewer").check()
     page.get_by_label("Reason").select_option("staff")
     page.get_by_role("button", name="Change roles").click()
-    expect(page.get_by_text("You requested this: another administrator confirms it.")).to_be_visible()
+    expect(page.get_by_text("You requested this. Another person has to decide.")).to_be_visible()
     second = User.objects.create_user("second", password="second")
     second.groups.add(Group.objects.get(name="administrator"))
     with without_triggers():

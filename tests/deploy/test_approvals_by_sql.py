@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -11,21 +13,81 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.timezone import now
 
-from memadmin.accounts.grants import services
+from memadmin.accounts.approvals import services as approvals
+from memadmin.accounts.grants import services as grants
 from memadmin.accounts.models import Approval, ContentGrant
 from memadmin.audit.models import AuditActor
 from memadmin.deploy.roles import Roles
-from tests.agents import run_sql
+from memadmin.retention.holds.services import request_release
+from memadmin.retention.models import LegalHold
+from tests.agents import run_sql, value_of
 from tests.approvals import shown, without_triggers
 from tests.deploy.connecting import connected_as, refusal
 from tests.deploy.test_proven_actors import BELIEVING, SET
 from tests.people import person
+from tests.retention.builders import make_hold
 
 pytestmark = pytest.mark.django_db
 
 CHANGE = "UPDATE accounts_approval SET {change} WHERE id = '{id}'"
 APPROVE = CHANGE.replace("{change}", "decision = 'approved', decided_at = now(), decided_by_id = {officer}")
-OPEN = "UPDATE accounts_contentgrant SET opened_at = now(), expires_at = now() + interval '1 hour' WHERE id = '{grant}'"
+ADD = (
+    "INSERT INTO accounts_approval (id, kind, object_ref, digest{columns})"
+    " VALUES ('{new}', '{kind}', '{about}', ''{values})"
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind of approvals."""
+
+    table: str
+    effect: str
+    """SQL that sets the column that takes the approval."""
+    ask: Callable[[User], Any]
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What other columns say that name who decided: statements with {table} and {officer}."""
+
+    @property
+    def column(self) -> str:
+        return self.effect.partition(" ")[0]
+
+
+def asked_grant(by: User) -> ContentGrant:
+    return grants.request_grant(by=by, record_ids=[uuid4()], reason="incident", ticket="T-1")
+
+
+def approve_grant(grant: ContentGrant, by: User) -> object:
+    return grants.approve_grant(grant, by=by, shown=shown(grant))
+
+
+def asked_release(by: User) -> LegalHold:
+    return request_release(make_hold("dispute", by=by), reason="settled", by=by)
+
+
+CASES = {
+    "grant": Case(
+        "accounts_contentgrant",
+        "opened_at = now(), expires_at = now() + interval '1 hour'",
+        asked_grant,
+        names={"review it as an officer": "UPDATE {table} SET reviewed_by_id = {officer}"},
+    ),
+    "hold_release": Case(
+        "retention_legalhold",
+        "released_at = now()",
+        asked_release,
+    ),
+}
+
+
+@pytest.fixture(params=CASES)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def case(kind: str) -> Case:
+    return CASES[kind]
 
 
 @pytest.fixture
@@ -34,49 +96,51 @@ def officer(ours: Roles) -> User:
 
 
 @pytest.fixture
-def grant(ours: Roles) -> ContentGrant:
-    return asked(person("support"))
+def about(ours: Roles, case: Case) -> Any:
+    return case.ask(person("support"))
 
 
-def asked(by: User) -> ContentGrant:
-    return services.request_grant(by=by, record_ids=[uuid4()], reason="incident", ticket="T-1")
+def taking_effect(about: Any, case: Case, *, approval: object = None) -> str:
+    using = f"approval_id = '{approval}', " if approval else ""
+    return f"UPDATE {case.table} SET {using}{case.effect} WHERE id = '{about.pk}'"
 
 
 @pytest.fixture
-def attempts(grant: ContentGrant, officer: User) -> dict[str, str]:
+def attempts(about: Any, case: Case, kind: str, officer: User) -> dict[str, str]:
     """Statements that would each give an approval that nobody gave, or use one for something else."""
-    other = asked(officer)
-    services.approve_grant(other, by=person("compliance", "support"), shown=shown(other))
-    # As in every later transaction.
-    with without_triggers():
-        Approval.objects.filter(object_ref=other.pk).update(decided_at=now() - timedelta(minutes=1))
-    assert grant.approval
-    approval, reader = grant.approval, grant.requested_by_id
-    names = {"id": approval.pk, "officer": officer.pk, "grant": grant.pk}
+    other = asked_grant(officer)
+    approve_grant(other, person("compliance", "support"))
+    asker, new = about.approval.asked_by_id, uuid4()
+    names = {"id": about.approval.pk, "officer": officer.pk, "table": case.table}
+    added = {"new": new, "kind": kind, "about": about.pk}
 
     def changed(change: str) -> str:
         return CHANGE.format(change=change, **names)
 
-    return {
+    found = {
         "approve as an officer": APPROVE.format(**names),
         "approve as nobody": changed("decision = 'approved', decided_at = now()"),
         "say that nobody is needed": changed("decision = 'not_needed', decided_at = now()"),
         "reject as an officer": APPROVE.format(**names).replace("approved", "rejected"),
-        "withdraw as the reader": APPROVE.format(**names | {"officer": reader}).replace("approved", "withdrawn"),
+        "withdraw as the asker": APPROVE.format(**names | {"officer": asker}).replace("approved", "withdrawn"),
         "show something else": changed("digest = ''"),
         "approve something else": changed(f"object_ref = '{uuid4()}'"),
-        "let it wait for ever": changed("expires_at = NULL"),
+        "let it wait for longer": changed("expires_at = now() + interval '9 years'"),
         "ask in another name": changed(f"asked_by_id = {officer.pk}"),
-        "add one that is approved": "INSERT INTO accounts_approval (id, kind, object_ref, digest, decision, decided_at)"
-        f" VALUES (gen_random_uuid(), 'grant', '{grant.pk}', '', 'approved', now())",
-        "add one for a person": "INSERT INTO accounts_approval (id, kind, object_ref, digest, asked_by_id)"
-        f" VALUES (gen_random_uuid(), 'grant', '{grant.pk}', '', {reader})",
-        "open it without": OPEN.format(**names),
-        "open it with that of another": f"UPDATE accounts_contentgrant SET approval_id = NULL WHERE id = '{other.pk}';"
-        f" UPDATE accounts_contentgrant SET approval_id = '{other.approval_id}', opened_at = now(),"
-        f" expires_at = now() + interval '1 hour' WHERE id = '{grant.pk}'",
-        "review it as an officer": f"UPDATE accounts_contentgrant SET reviewed_by_id = {officer.pk}",
+        "add one that is approved": ADD.format(columns=", decision, decided_at", values=", 'approved', now()", **added),
+        "add one for a person": ADD.format(columns=", asked_by_id", values=f", {asker}", **added),
+        "let it take effect without": taking_effect(about, case),
+        "let it take effect with that of another": "UPDATE accounts_contentgrant SET approval_id = NULL"
+        f" WHERE id = '{other.pk}'; {taking_effect(about, case, approval=other.approval_id)}",
+        **{what: statement.format(**names) for what, statement in case.names.items()},
     }
+    if kind != "grant":
+        # Whether a grant needs a second person is a setting, which each use of the grant asks for.
+        unneeded = ADD.format(columns=", decision", values=", 'not_needed'", **added)
+        found["let it take effect with one that needs nobody"] = (
+            f"{unneeded}; {taking_effect(about, case, approval=new)}"
+        )
+    return found
 
 
 @pytest.fixture
@@ -93,25 +157,27 @@ def test_nobody_decides_in_another_name(attempts: dict[str, str], as_web: None) 
 
 
 def test_it_is_the_proof_that_holds_it(
-    attempts: dict[str, str], officer: User, ours: Roles, grant: ContentGrant
+    attempts: dict[str, str], officer: User, ours: Roles, about: Any, case: Case
 ) -> None:
-    """The broken variant believes whoever sets the setting: then an officer has approved, and the grant opens."""
+    """The broken variant believes whoever sets the setting: then an officer has approved, and it takes effect."""
     ref = AuditActor.objects.get(user_id=officer.pk).ref
     run_sql(BELIEVING)
-    assert grant.approval
     with connected_as(ours["web"]):
         run_sql(SET.format("recorder", f"person:{ref}"))
-        for statement in (APPROVE, OPEN):
-            run_sql(statement.format(id=grant.approval.pk, officer=officer.pk, grant=grant.pk))
-    grant.refresh_from_db()
-    assert grant.opened_at
+        run_sql(attempts["approve as an officer"])
+        run_sql(taking_effect(about, case))
+    assert value_of(f"SELECT {case.column} FROM {case.table} WHERE id = '{about.pk}'")
 
 
-def test_what_was_approved_once_does_not_open_again(ours: Roles, grant: ContentGrant, officer: User) -> None:
-    services.approve_grant(grant, by=officer, shown=shown(grant))
-    assert not refusal(OPEN.format(grant=grant.pk)), "the transaction that approved it may"
+def test_what_was_approved_once_does_not_take_effect_again(ours: Roles, about: Any, officer: User, case: Case) -> None:
+    with approvals.deciding(about, by=officer):
+        approvals.approve(about, by=officer, shown=shown(about))
     # As in every later transaction.
     with without_triggers():
-        Approval.objects.update(decided_at=now() - timedelta(minutes=1))
+        Approval.objects.filter(pk=about.approval_id).update(decided_at=now() - timedelta(minutes=1))
     with connected_as(ours["web"]):
-        assert "second person" in refusal(OPEN.format(grant=grant.pk))
+        assert "second person" in refusal(taking_effect(about, case))
+    with without_triggers():
+        Approval.objects.filter(pk=about.approval_id).update(decided_at=now())
+    with connected_as(ours["web"]):
+        assert not refusal(taking_effect(about, case)), "the transaction that approved it may"

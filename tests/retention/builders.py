@@ -10,6 +10,7 @@ from django.utils.timezone import now
 from memadmin.retention.holds.services import place_hold, release_hold, request_release
 from memadmin.retention.models import LegalHold
 from sessions_app.models import SessionRecord, Subject
+from tests.approvals import shown
 
 
 def make_hold(covers: Subject | SessionRecord | str, *, by: User, reason: str = "Claim 2026-0419") -> LegalHold:
@@ -17,4 +18,5 @@ def make_hold(covers: Subject | SessionRecord | str, *, by: User, reason: str = 
 
 
 def released(hold: LegalHold, *, by: User, second: User) -> LegalHold:
-    return release_hold(request_release(hold, reason="settled", by=by), by=second)
+    asked = request_release(hold, reason="settled", by=by)
+    return release_hold(asked, by=second, shown=shown(asked))

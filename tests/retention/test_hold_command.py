@@ -43,7 +43,7 @@ def test_from_placing_to_the_release_by_a_second_person(officer: User) -> None:
     ]
     assert listed[1]["review_on"] == "2030-01-31"
     assert "release requested" in hold("request-release", "3", *by)
-    with pytest.raises(CommandError, match="Another person has to approve it"):
+    with pytest.raises(CommandError, match="Another person has to decide"):
         hold("release", "3", "--by", "compliance")
     assert "H-3  released" in hold("release", "3", "--by", "compliance-reviewer")
 

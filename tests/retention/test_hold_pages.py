@@ -20,6 +20,7 @@ from memadmin.retention.holds.coverage import with_session_counts
 from memadmin.retention.holds.services import hold_on
 from memadmin.retention.models import LegalHold
 from sessions_app.services.subjects import merge_subjects
+from tests.approvals import shown
 from tests.builders import make_session, make_store, make_subject
 from tests.erasure.builders import make_request
 from tests.memories.builders import approved, user_quote
@@ -141,13 +142,15 @@ def test_a_release_takes_a_second_person(first: Client, second: Client, officer:
     own = f"/holds/{hold.pk}/"
     assert first.post(f"{own}request-release/", {"reason": ""}).status_code == 422
     assert first.post(f"{own}request-release/", {"reason": "settled"}).status_code == 302
-    assert "You requested this release." in text(first.get(own))
+    assert "You requested this. Another person has to decide." in text(first.get(own))
     assert first.post(f"{own}request-release/", {"reason": "again"}).status_code == 409
-    refused = first.post(f"{own}release/")
-    assert (refused.status_code, "Another person has to approve it." in text(refused)) == (403, True)
-    assert AuditEvent.objects.get(type="hold.release_denied").outcome == "denied"
-    assert "Approve release" in text(second.get("/holds/"))
-    assert second.post(f"{own}release/").status_code == 302
+    refused = first.post(f"{own}release/", {"shown": shown(hold)})
+    assert (refused.status_code, "Another person has to decide." in text(refused)) == (403, True)
+    assert AuditEvent.objects.get(type="approval.decided").outcome == "denied"
+    for page in ("/holds/", own):
+        assert f'name="shown" value="{shown(hold)}"' in text(second.get(page))
+    assert second.post(f"{own}release/").status_code == 409
+    assert second.post(f"{own}release/", {"shown": shown(hold)}).status_code == 302
     hold.refresh_from_db()
     assert hold.is_released
     assert second.post(f"{own}release/").status_code == 409
@@ -160,7 +163,9 @@ def test_an_account_with_the_same_address_is_no_second_person(first: Client, sec
     hold = make_hold("dispute", by=officer)
     User.objects.all().update(email="same@example.invalid")
     first.post(f"/holds/{hold.pk}/request-release/", {"reason": "settled"})
-    assert second.post(f"/holds/{hold.pk}/release/").status_code == 403
+    assert second.post(f"/holds/{hold.pk}/release/", {"shown": shown(hold)}).status_code == 403
+    page = text(second.get(f"/holds/{hold.pk}/"))
+    assert ("Approve release" in page, "Reject" in page, "You requested this yourself." in page) == (False, True, True)
     hold.refresh_from_db()
     assert not hold.is_released
 
@@ -169,10 +174,28 @@ def test_a_requested_release_is_withdrawn_or_rejected(first: Client, second: Cli
     hold = make_hold("dispute", by=officer)
     for decides in (first, second):
         first.post(f"/holds/{hold.pk}/request-release/", {"reason": "settled"})
-        assert decides.post(f"/holds/{hold.pk}/keep/").status_code == 302
+        assert decides.post(f"/holds/{hold.pk}/reject-release/").status_code == 302
         hold.refresh_from_db()
         assert not hold.awaits_release
-    assert second.post(f"/holds/{hold.pk}/keep/").status_code == 409
+    assert second.post(f"/holds/{hold.pk}/reject-release/").status_code == 409
+
+
+@pytest.mark.parametrize("changed", ["owner", "release"])
+def test_a_release_is_of_what_was_shown(changed: str, first: Client, second: Client, officer: User) -> None:
+    hold = make_hold("dispute", by=officer)
+    own, ask = f"/holds/{hold.pk}/", {"reason": "settled"}
+    first.post(f"{own}request-release/", ask)
+    read = shown(hold)
+    if changed == "owner":
+        another = User.objects.get(username="compliance-reviewer")
+        first.post(f"{own}change/", {"owner": str(another.pk), "review_on": soon()})
+    else:
+        first.post(f"{own}reject-release/")
+        first.post(f"{own}request-release/", {"reason": "another one"})
+    answer = second.post(f"{own}release/", {"shown": read})
+    assert (answer.status_code, "since you opened the page" in text(answer)) == (409, True)
+    # What was asked for with another owner is asked for again.
+    assert second.post(f"{own}release/", {"shown": shown(hold)}).status_code == (409 if changed == "owner" else 302)
 
 
 def test_owner_and_review_date_change(first: Client, officer: User) -> None:

@@ -94,9 +94,15 @@ class Approval(models.Model):
         return self.decision in (self.Decision.APPROVED, self.Decision.NOT_NEEDED)
 
 
-def takes_approval(kind: str, column: str) -> Calling:
-    """A trigger of a model with an `approval`: this column gets a value with an approval of this kind alone."""
-    return Calling("approved", f"memadmin_require_approval('{kind}', '{column}')", before="INSERT OR UPDATE")
+def takes_approval(kind: str, column: str, *, or_none: bool = False) -> Calling:
+    """A trigger of a model with an `approval`: this column gets a value with an approval of this kind alone.
+
+    With `or_none` one that says that no second person was required is enough.
+    """
+    decisions = "approved,not_needed" if or_none else "approved"
+    return Calling(
+        "approved", f"memadmin_require_approval('{kind}', '{column}', '{decisions}')", before="INSERT OR UPDATE"
+    )
 
 
 def names_actor(*columns: str) -> Calling:

@@ -64,18 +64,26 @@ BEGIN
     RETURN NEW;
 END $$;
 
--- The column of TG_ARGV[1] gets a value only with an approval of the kind TG_ARGV[0] for this very row, and only in the
--- transaction that decided it: what was approved once does not take effect again.
+-- Whether an approval of this kind, for this very row, was decided so in this transaction.
+CREATE OR REPLACE FUNCTION memadmin_is_decided_now(given uuid, given_kind text, given_ref uuid, decisions text[])
+RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+SELECT EXISTS (
+    SELECT FROM accounts_approval
+    WHERE id = given AND kind = given_kind AND object_ref = given_ref AND decision = ANY (decisions)
+        AND decided_at >= transaction_timestamp()
+)
+$$;
+
+-- The column of TG_ARGV[1] gets a value only with an approval of the kind TG_ARGV[0] for this very row, decided as
+-- TG_ARGV[2] says, and only in the transaction that decided it: what was approved once does not take effect again.
 CREATE OR REPLACE FUNCTION memadmin_require_approval() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     was CONSTANT jsonb := CASE WHEN TG_OP = 'UPDATE' THEN to_jsonb(OLD) -> TG_ARGV[1] END;
     becomes CONSTANT jsonb := to_jsonb(NEW) -> TG_ARGV[1];
 BEGIN
-    IF becomes <> 'null' AND becomes IS DISTINCT FROM was AND NOT EXISTS (
-        SELECT FROM accounts_approval
-        WHERE id = NEW.approval_id AND kind = TG_ARGV[0] AND object_ref = NEW.id
-            AND decision IN ('approved', 'not_needed') AND decided_at >= transaction_timestamp()
+    IF becomes <> 'null' AND becomes IS DISTINCT FROM was AND NOT memadmin_is_decided_now(
+        NEW.approval_id, TG_ARGV[0], NEW.id, string_to_array(TG_ARGV[2], ',')
     ) THEN
         RAISE EXCEPTION 'This takes an approval by a second person.' USING ERRCODE = 'P0Y02';
     END IF;
@@ -111,4 +119,5 @@ BEGIN
 END $$;
 
 REVOKE ALL ON FUNCTION memadmin_acting_person(), memadmin_ask_approval(), memadmin_decide_approval(),
-    memadmin_require_approval(), memadmin_keep_approval(), memadmin_require_actor() FROM PUBLIC;
+    memadmin_is_decided_now(uuid, text, uuid, text[]), memadmin_require_approval(), memadmin_keep_approval(),
+    memadmin_require_actor() FROM PUBLIC;

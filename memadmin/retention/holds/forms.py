@@ -170,9 +170,8 @@ class HoldFilters(FilterForm):
         if not self.is_valid():
             return holds.in_force().none()
         state = self.active.get("state", "")
-        if state == "decide":
-            found = holds.in_force().filter(release_requested_at__isnull=False)
-        else:
-            found = {"due": holds.due_for_review, "released": holds.released}.get(state, holds.in_force)()
+        found = {"decide": holds.to_decide, "due": holds.due_for_review, "released": holds.released}.get(
+            state, holds.in_force
+        )()
         in_order: LegalHoldQuerySet = self.ordered(found)
         return in_order

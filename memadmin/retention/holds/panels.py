@@ -31,5 +31,5 @@ def panel(user: User, numbers: Callable[[], list[int]], query: str) -> Panel | N
     if not user.has_perm(VIEW):
         return None
     found = numbers()
-    holds = LegalHold.objects.filter(number__in=found).order_by("number") if found else []
+    holds = LegalHold.objects.filter(number__in=found).select_related("approval").order_by("number") if found else []
     return Panel("retention/_holds_on.html", {"holds": holds, "query": query, "may_place": user.has_perm(PLACE)})

@@ -1,4 +1,4 @@
-"""Services of legal holds: place, change, request the release, release, keep."""
+"""Services of legal holds: place, change, request the release, release, reject the release."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from django.db.models.functions import Now
 from psycopg.errors import LockNotAvailable
 
 from memadmin import audit
-from memadmin.accounts.same_person import is_same_person
+from memadmin.accounts.approvals import services as approvals
+from memadmin.accounts.approvals.kinds import ApprovalKind, declare
 from memadmin.retention import audit_events
 from memadmin.retention.holds.extensions import deletions_of
 from memadmin.retention.models import LegalHold
@@ -22,6 +23,31 @@ from sessions_app.models import SessionRecord, Subject
 from sessions_app.services.subjects import merge_target
 
 RELEASE = "retention.release_hold"
+
+
+def shown_of(hold: LegalHold) -> dict[str, Any]:
+    """What a decision about a release is about. No query."""
+    return {
+        "number": hold.number,
+        "covers": [hold.subject_id, hold.record_id, hold.label],
+        "reason": hold.reason,
+        "owner": hold.owner_id,
+        "release_reason": hold.release_reason,
+    }
+
+
+HOLD_RELEASE = declare(
+    ApprovalKind(
+        "hold_release",
+        RELEASE,
+        shown_of,
+        waiting="hold releases",
+        page="retention:holds",
+        facts="Until then the holds stay in force. Afterwards their data can be deleted.",
+        symbol="gavel",
+        colour="purple",
+    )
+)
 
 LOCK_TIMEOUT = "10s"
 """Time for which a new hold waits for deletions in flight: they are short chunks."""
@@ -42,11 +68,6 @@ class HoldAlreadyDecided(HoldError):
     def __init__(self, hold: LegalHold) -> None:
         self.hold = hold
         super().__init__(f"{hold} has changed since you opened it. Nothing was saved; this is its current state.")
-
-
-class NotSecondPerson(HoldError):
-    def __init__(self) -> None:
-        super().__init__("You requested this release yourself. Another person has to approve it.")
 
 
 class NothingToHold(HoldError):
@@ -120,56 +141,30 @@ def request_release(hold: LegalHold, *, reason: str, by: User) -> LegalHold:
     hold = locked(hold)
     if hold.is_released or hold.awaits_release:
         raise HoldAlreadyDecided(hold)
-    return changed(
-        hold,
-        audit_events.HOLD_RELEASE_REQUESTED,
-        by=by,
-        release_requested_by=by,
-        release_requested_at=Now(),
-        release_reason=reason,
-    )
+    hold.release_reason = reason
+    with approvals.asking(HOLD_RELEASE, hold, by=by):
+        hold.save(update_fields=["release_reason"])
+    return hold
 
 
-def release_hold(hold: LegalHold, *, by: User) -> LegalHold:
-    """Releases a hold as the second person. Raises HoldAlreadyDecided, and NotSecondPerson, which is recorded."""
-    try:
-        with transaction.atomic():
-            hold = locked(hold)
-            if not hold.awaits_release:
-                raise HoldAlreadyDecided(hold)
-            if not is_second_person(hold, by):
-                raise NotSecondPerson
-            return changed(hold, audit_events.HOLD_RELEASED, by=by, released_by=by, released_at=Now())
-    except NotSecondPerson:
-        audit.record_alone(audit_events.HOLD_REFUSED, by=by, target=hold, subject=hold.subject_id, outcome="denied")
-        raise
+def release_hold(hold: LegalHold, *, by: User, shown: str) -> LegalHold:
+    """Releases a hold, as it was `shown`, as the second person. Raises ApprovalError."""
+    with approvals.deciding(hold, by=by):
+        hold = locked(hold)
+        approvals.approve(hold, by=by, shown=shown)
+        return changed(hold, audit_events.HOLD_RELEASED, by=by, released_at=Now())
 
 
-@transaction.atomic
-def keep_hold(hold: LegalHold, *, by: User) -> LegalHold:
-    """Rejects, or withdraws, the request to release a hold. Raises HoldAlreadyDecided."""
-    hold = locked(hold)
-    if not hold.awaits_release:
-        raise HoldAlreadyDecided(hold)
-    return changed(
-        hold,
-        audit_events.HOLD_KEPT,
-        by=by,
-        release_requested_by=None,
-        release_requested_at=None,
-        release_reason="",
-    )
-
-
-def is_second_person(hold: LegalHold, user: User) -> bool:
-    """True if this user may release: another person than the requester, by account and by e-mail address."""
-    asked = hold.release_requested_by
-    # Of a deleted account it is not known who it was: the release is requested again.
-    return asked is not None and not is_same_person(user, asked)
+def reject_release(hold: LegalHold, *, by: User) -> LegalHold:
+    """Rejects, or withdraws, the request to release a hold, which stays in force. Raises ApprovalError."""
+    with approvals.deciding(hold, by=by):
+        hold = locked(hold)
+        approvals.reject(hold, by=by)
+    return hold
 
 
 def locked(hold: LegalHold) -> LegalHold:
-    return LegalHold.objects.select_for_update(of=("self",)).select_related("release_requested_by").get(pk=hold.pk)
+    return LegalHold.objects.select_for_update(of=("self",)).select_related("approval").get(pk=hold.pk)
 
 
 def changed(hold: LegalHold, event: audit.EventType, *, by: User, **columns: Any) -> LegalHold:

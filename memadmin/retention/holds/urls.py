@@ -11,5 +11,5 @@ urlpatterns = [
     path("<uuid:hold_id>/change/", views.change, name="hold-change"),
     path("<uuid:hold_id>/request-release/", views.request_release, name="hold-request-release"),
     path("<uuid:hold_id>/release/", views.release, name="hold-release"),
-    path("<uuid:hold_id>/keep/", views.keep, name="hold-keep"),
+    path("<uuid:hold_id>/reject-release/", views.reject_release, name="hold-reject-release"),
 ]

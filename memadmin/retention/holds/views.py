@@ -11,6 +11,9 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
+from memadmin.accounts.approvals import services as approvals
+from memadmin.accounts.approvals.forms import ShownForm
+from memadmin.accounts.approvals.services import ApprovalError, NotAllowed
 from memadmin.home.saved_views import has_saved_views
 from memadmin.retention.holds import access, services
 from memadmin.retention.holds.coverage import coverage_of, preview_of, with_session_counts
@@ -86,7 +89,9 @@ def list_page(
     context = {
         "filters": filters,
         "holds": with_session_counts(page.rows),
-        "to_decide": [(hold, services.is_second_person(hold, request.user)) for hold in to_decide],
+        "to_decide": [
+            (hold, approvals.steps_in_list(hold, request.user, services.shown_of(hold))) for hold in to_decide
+        ],
         "form": form,
         "preview": preview,
         "problem": problem,
@@ -132,8 +137,7 @@ def hold_page(
         "hold": shown,
         "coverage": None if shown.is_released else coverage_of(shown),
         "problem": problem,
-        "may_release": request.user.has_perm(RELEASE),
-        "is_second_person": services.is_second_person(shown, request.user),
+        "steps": approvals.steps_for(shown, request.user),
         "deletions": [] if shown.is_released else deletions_of(shown),
     }
     if may_place:
@@ -146,7 +150,7 @@ def hold_page(
     return render(request, "retention/hold.html", context, status=status)
 
 
-perform = Performer(access.hold_for, hold_page, (services.HoldError,), forbidden=(services.NotSecondPerson,))
+perform = Performer(access.hold_for, hold_page, (services.HoldError, ApprovalError), forbidden=(NotAllowed,))
 
 
 @operator_page(PLACE, methods="POST")
@@ -164,9 +168,9 @@ def request_release(request: OperatorRequest, hold_id: UUID) -> HttpResponse:
 @operator_page(RELEASE, methods="POST")
 @recently_authenticated(doing="release a legal hold")
 def release(request: OperatorRequest, hold_id: UUID) -> HttpResponse:
-    return perform(request, hold_id, services.release_hold, "The hold was released.")
+    return perform(request, hold_id, services.release_hold, "The hold was released.", form=ShownForm(request.POST))
 
 
-@operator_page(PLACE, methods="POST")
-def keep(request: OperatorRequest, hold_id: UUID) -> HttpResponse:
-    return perform(request, hold_id, services.keep_hold, "The hold stays in force.")
+@operator_page(VIEW, methods="POST")
+def reject_release(request: OperatorRequest, hold_id: UUID) -> HttpResponse:
+    return perform(request, hold_id, services.reject_release, "The hold stays in force.")

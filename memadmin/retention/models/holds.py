@@ -11,12 +11,13 @@ import pgtrigger
 from django.conf import settings
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils.timezone import now
 
 from memadmin import audit
+from memadmin.accounts.approvals.models import Approval, takes_approval
 from memadmin.audit.log.triggers import Calling
 from memadmin.retention.models import querysets
 from sessions_app.models import SessionRecord, Subject
@@ -74,12 +75,9 @@ class LegalHold(models.Model):
     placed_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     placed_at = models.DateTimeField(db_default=Now())
 
-    release_requested_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
-    )
-    release_requested_at = models.DateTimeField(null=True)
+    # Of the newest request of its release.
     release_reason = models.CharField(max_length=500, db_default="", default="")
-    released_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    approval = models.OneToOneField(Approval, null=True, on_delete=models.PROTECT, editable=False)
     released_at = models.DateTimeField(null=True)
 
     objects = querysets.LegalHoldQuerySet.as_manager()
@@ -98,16 +96,6 @@ class LegalHold(models.Model):
                 | (Q(subject__isnull=True, record_id__isnull=True) & ~Q(label="")),
                 name="hold_covers_one_thing",
             ),
-            models.CheckConstraint(
-                condition=Q(released_at__isnull=True) | Q(release_requested_at__isnull=False),
-                name="hold_release_was_requested",
-            ),
-            models.CheckConstraint(
-                condition=Q(released_by__isnull=True)
-                | Q(release_requested_by__isnull=True)
-                | ~Q(released_by=F("release_requested_by")),
-                name="hold_released_by_a_second_person",
-            ),
         ]
         indexes: ClassVar = [
             # What a deletion asks for: holds in force are few.
@@ -120,6 +108,7 @@ class LegalHold(models.Model):
             Calling("keep_as_placed", "memadmin_keep_hold_as_placed()", before="UPDATE", level=pgtrigger.Row),
             Calling("keep", "memadmin_keep_hold()", before="ANY CHANGE", level=pgtrigger.Statement),
             Calling("refuse_on_erased", "memadmin_refuse_hold_on_erased()", before="INSERT", level=pgtrigger.Row),
+            takes_approval("hold_release", "released_at"),
             *audit.govern(
                 "legal_hold",
                 columns=[
@@ -129,10 +118,8 @@ class LegalHold(models.Model):
                     "reason",
                     "owner",
                     "review_on",
-                    "release_requested_by",
-                    "release_requested_at",
                     "release_reason",
-                    "released_by",
+                    "approval",
                     "released_at",
                 ],
                 subject="subject",
@@ -152,7 +139,7 @@ class LegalHold(models.Model):
 
     @property
     def awaits_release(self) -> bool:
-        return self.release_requested_at is not None and not self.is_released
+        return self.approval is not None and self.approval.is_waiting_at(now())
 
     @property
     def is_review_due(self) -> bool:

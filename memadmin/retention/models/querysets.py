@@ -12,6 +12,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 from django.utils.timezone import now
 
+from memadmin.accounts.approvals.models import waits
 from memadmin.counting import count_up_to
 
 if TYPE_CHECKING:
@@ -25,9 +26,7 @@ class LegalHoldQuerySet(models.QuerySet["LegalHold"]):
 
     def to_decide(self) -> LegalHoldQuerySet:
         """Holds whose release was requested, the longest waiting first."""
-        return self.filter(released_at__isnull=True, release_requested_at__isnull=False).order_by(
-            "release_requested_at", "pk"
-        )
+        return self.filter(waits(now(), "approval__")).order_by("approval__asked_at", "pk")
 
     def due_for_review(self) -> LegalHoldQuerySet:
         """Holds in force whose review date has come."""
@@ -50,7 +49,7 @@ class LegalHoldQuerySet(models.QuerySet["LegalHold"]):
     def with_names(self) -> LegalHoldQuerySet:
         """Holds with everything that lists show. One query more."""
         return self.select_related(
-            "owner", "placed_by", "release_requested_by", "released_by", "subject"
+            "owner", "placed_by", "approval__asked_by", "approval__decided_by", "subject"
         ).prefetch_related("subject__aliases")
 
 

@@ -26,14 +26,9 @@ LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     -- An erasure takes the id of the session out of a released hold.
     may_forget CONSTANT boolean := OLD.released_at IS NOT NULL AND NEW.session_id = '';
-    may_change CONSTANT text[] := '{owner_id,placed_by_id,release_requested_by_id,released_by_id}'::text[]
+    may_change CONSTANT text[] := '{owner_id,placed_by_id}'::text[]
         || CASE WHEN may_forget THEN '{session_id}'::text[] ELSE '{}' END;
 BEGIN
-    IF OLD.released_at IS NULL AND NEW.released_at IS NOT NULL
-        AND (OLD.release_requested_by_id IS NULL OR NEW.released_by_id IS NULL)
-    THEN
-        RAISE EXCEPTION 'A release is requested by one person and approved by another.' USING ERRCODE = 'P0H04';
-    END IF;
     IF OLD.released_at IS NOT NULL AND (to_jsonb(NEW) - may_change) <> (to_jsonb(OLD) - may_change) THEN
         RAISE EXCEPTION 'A released legal hold is not changed. Place a new one.' USING ERRCODE = 'P0H04';
     END IF;

@@ -120,26 +120,6 @@ def policy_changes(user: User) -> HomeParts:
     )
 
 
-@on_home("Holds to release", "retention.release_hold")
-def releases(user: User) -> HomeParts:
-    """Releases that other people requested. One query."""
-    holds = LegalHold.objects.to_decide().filter(release_requested_by__isnull=False)
-    return HomeParts(
-        waiting=[
-            Waiting(
-                f"The release of hold {hold} needs a second person",
-                hold.get_absolute_url(),
-                "Decide",
-                "gavel",
-                facts=f"Requested by {hold.release_requested_by}. Its data can be erased again afterwards.",
-                age=time_since(hold.release_requested_at) if hold.release_requested_at else "",
-                colour="purple",
-            )
-            for hold in holds.exclude(release_requested_by=user).select_related("release_requested_by")[:MOST_SHOWN]
-        ]
-    )
-
-
 @on_home("Holds to review", "retention.place_hold")
 def reviews_of_holds(user: User) -> HomeParts:
     """Holds whose review date has come or is near. One query, over the holds in force."""

@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.timezone import now
 
+from memadmin.accounts.approvals.services import ApprovalError, digest_of
 from memadmin.accounts.commands import acting_person
 from memadmin.retention.holds import services
 from memadmin.retention.holds.extensions import deletions_of
@@ -48,7 +49,7 @@ class Command(BaseCommand):
                 "request-release": self.release_requested,
                 "release": self.released,
             }[action](given)
-        except (services.HoldError, ValidationError) as problem:
+        except (services.HoldError, ApprovalError, ValidationError) as problem:
             raise CommandError(" ".join(getattr(problem, "messages", [str(problem)]))) from problem
         rows: list[dict[str, Any]] = [row_of(hold) for hold in holds]
         if action == "place":
@@ -87,7 +88,8 @@ class Command(BaseCommand):
 
     def released(self, given: dict[str, Any]) -> list[LegalHold]:
         by = acting_person(given["by"], services.RELEASE)
-        return [services.release_hold(numbered(given["number"]), by=by)]
+        hold = numbered(given["number"])
+        return [services.release_hold(hold, by=by, shown=digest_of(services.shown_of(hold)))]
 
 
 def numbered(number: int | None) -> LegalHold:
