@@ -14,13 +14,24 @@ from django.urls import reverse
 
 from memadmin import audit
 from memadmin.accounts.approvals.models import Approval, names_actor, takes_approval
-from memadmin.accounts.audited_proxies import GovernedGroup, GovernedUser, RolePermission, UserPermission, UserRole
+from memadmin.accounts.audited_proxies import (
+    CompanyAccount,
+    GovernedGroup,
+    GovernedUser,
+    RolePermission,
+    SecondFactor,
+    SignInAddress,
+    UserPermission,
+    UserRole,
+    changed_by_proven,
+)
 from memadmin.accounts.grants import querysets
 from memadmin.accounts.role_requests.querysets import RoleRequestQuerySet
 
 __all__ = [
     "AccountAccess",
     "Approval",
+    "CompanyAccount",
     "ContentGrant",
     "GovernedGroup",
     "GovernedUser",
@@ -29,6 +40,8 @@ __all__ = [
     "Notice",
     "RolePermission",
     "RoleRequest",
+    "SecondFactor",
+    "SignInAddress",
     "UserPermission",
     "UserRole",
 ]
@@ -228,6 +241,7 @@ class Invitation(models.Model):
     used_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
+        triggers: ClassVar = [changed_by_proven()]
         default_permissions = ()
         # Of pages that have no table of their own.
         permissions: ClassVar = [

@@ -10,14 +10,17 @@ from memadmin.migrating import InstallTriggers, RunFile
 
 class Migration(migrations.Migration):
     """Decisions of a second person about grants and roles are rows of their own, with what was shown and proof of who
-    decided.
+    decided; accounts and rights are changed by proven actors.
     """
 
     while_older_runs = "Not safe: an older version reads and writes the columns of decisions that are removed here."
 
     dependencies = [
+        ("account", "0009_emailaddress_unique_primary_email"),
         ("accounts", "0002_triggers_and_rows"),
         ("audit", "0003_proven_and_named_actors"),
+        ("mfa", "0003_authenticator_type_uniq"),
+        ("socialaccount", "0006_alter_socialaccount_extra_data"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -127,5 +130,19 @@ class Migration(migrations.Migration):
         migrations.RemoveField(model_name="rolerequest", name="requested_at"),
         migrations.RemoveField(model_name="rolerequest", name="requested_by"),
         RunFile("accounts", "approvals.sql"),
-        InstallTriggers("Approval", "ContentGrant", "RoleRequest"),
+        *(
+            migrations.CreateModel(
+                name=name,
+                fields=[],
+                options={"proxy": True, "default_permissions": (), "indexes": [], "constraints": []},
+                bases=(base,),
+            )
+            for name, base in (
+                ("CompanyAccount", "socialaccount.socialaccount"),
+                ("SecondFactor", "mfa.authenticator"),
+                ("SignInAddress", "account.emailaddress"),
+            )
+        ),
+        RunFile("accounts", "proven_accounts.sql"),
+        InstallTriggers(),
     ]

@@ -16,7 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.sql import Composable
 
 from memadmin import log_context
-from memadmin.audit.log import proofs, row_triggers
+from memadmin.audit.log import proofs
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -195,16 +195,18 @@ def ungoverned_tables() -> frozenset[str]:
     )
 
 
-@cache
-def governed_tables() -> frozenset[str]:
-    """Tables that a model, or a proxy of it, declares as governed."""
-    return frozenset(
-        model._meta.db_table for model in apps.get_models(include_auto_created=True) if row_triggers.row_triggers(model)
-    )
-
-
 def is_governed(table: str) -> bool:
     return table in governed_tables()
+
+
+@cache
+def governed_tables() -> frozenset[str]:
+    """Tables that a model, or a proxy of it, declares as governed, or as changed by a proven actor alone."""
+    return frozenset(
+        model._meta.db_table
+        for model in apps.get_models(include_auto_created=True)
+        if any(getattr(trigger, "asks_for_actor", False) for trigger in getattr(model._meta, "triggers", ()))
+    )
 
 
 def name_actors_on(connection: BaseDatabaseWrapper) -> None:

@@ -60,6 +60,7 @@ class RowTrigger(Calling):
             "memadmin_note_rows",
             after=operation,
             level=pgtrigger.Statement,
+            asks_for_actor=True,
             referencing=pgtrigger.Referencing(**seen) if seen else None,  # type: ignore[no-untyped-call]
             **options,
         )

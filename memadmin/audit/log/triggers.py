@@ -31,13 +31,22 @@ class Calling(pgtrigger.Trigger):
     """A trigger that calls a function: `Calling("stamp", "memadmin_stamp_event()", before="INSERT")`.
 
     `before` or `after` names one of OPERATIONS, or "UPDATE OF" and a column. With `always` it fires for replication
-    roles, too, which skip ordinary triggers.
+    roles, too, which skip ordinary triggers. One that `asks_for_actor` looks at who acts, whom statements on its table
+    then name (`actors.name_actor`).
     """
 
     def __init__(
-        self, name: str, call: str, *, before: str = "", after: str = "", always: bool = False, **options: Any
+        self,
+        name: str,
+        call: str,
+        *,
+        before: str = "",
+        after: str = "",
+        always: bool = False,
+        asks_for_actor: bool = False,
+        **options: Any,
     ) -> None:
-        self.call, self.always = call, always
+        self.call, self.always, self.asks_for_actor = call, always, asks_for_actor
         super().__init__(
             name=name,
             when=pgtrigger.Before if before else pgtrigger.After,
