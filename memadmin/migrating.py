@@ -94,18 +94,41 @@ class OneWay(Operation):
         )
 
 
-class RunFile(OneWay):
-    """Runs `sql/<name>` of an app, with a search_path of the tables' schema alone."""
+SWITCH_TRIGGERS = """
+DO $$
+DECLARE
+    found record;
+BEGIN
+    FOR found IN
+        SELECT t.tgrelid::regclass AS of_table, t.tgname FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid
+        WHERE p.pronamespace = to_regnamespace(current_schema()) AND p.proname = ANY ('{%s}')
+    LOOP
+        EXECUTE format('ALTER TABLE %%s %s TRIGGER %%I', found.of_table, found.tgname);
+    END LOOP;
+END $$
+"""
 
-    def __init__(self, app: str, name: str) -> None:
-        self.app, self.name = app, name
+
+class RunFile(OneWay):
+    """Runs `sql/<name>` of an app, with a search_path of the tables' schema alone.
+
+    Triggers that call one of the functions `without` do not fire meanwhile: the file takes over what they would refuse.
+    """
+
+    def __init__(self, app: str, name: str, *, without: Iterable[str] = ()) -> None:
+        self.app, self.name, self.without = app, name, tuple(without)
 
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
         if not schema_editor.connection.in_atomic_block:
             raise CommandError(f"sql/{self.name} needs a transaction: the search_path is that of one transaction.")
-        for statements in (FIX_PATH, sql_text(self.app, self.name)):
+        whole = [FIX_PATH, sql_text(self.app, self.name)]
+        if functions := ",".join(self.without):
+            whole.insert(1, SWITCH_TRIGGERS % (functions, "DISABLE"))
+            # Tables whose foreign keys are still to be checked are not altered.
+            whole += ["SET CONSTRAINTS ALL IMMEDIATE", SWITCH_TRIGGERS % (functions, "ENABLE")]
+        for statements in whole:
             # None: a percent sign is one, not a place for a parameter.
             schema_editor.execute(statements, params=None)
 

@@ -31,13 +31,6 @@ HOLD_RELEASED = declare(
 
 VERSION = "retention.policyversion"
 
-CHANGE_PROPOSED = declare(
-    "retention.change_proposed",
-    "A person proposed a change of a retention policy, which could delete more: another person has to approve it.",
-    sentence="{actor} proposed {object}",
-    object=VERSION,
-    counters=("rows",),
-)
 CHANGE_MADE = declare(
     "retention.changed",
     "A person changed a retention policy; the change keeps data for longer, so it needed no approval.",
@@ -50,17 +43,10 @@ CHANGE_APPROVED = declare(
     sentence="{actor} approved {object}",
     object=VERSION,
 )
-CHANGE_CLOSED = declare(
-    "retention.change_stopped",
-    "A change of a retention policy was withdrawn, rejected, or cancelled in its grace period.",
-    sentence="{actor} stopped {object}",
-    object=VERSION,
-    reasons=("withdrawn", "rejected", "cancelled"),
-)
-CHANGE_DENIED = declare(
-    "retention.change_denied",
-    "A person tried to approve a change of a retention policy that they had proposed themselves.",
-    sentence="{actor} tried to approve {object}, which they had proposed",
+CHANGE_CANCELLED = declare(
+    "retention.change_cancelled",
+    "A person cancelled an approved change of a retention policy in its grace period.",
+    sentence="{actor} cancelled {object}",
     object=VERSION,
 )
 ROWS_EXPIRED = declare(

@@ -19,9 +19,7 @@ class Migration(migrations.Migration):
                 editable=False, null=True, on_delete=django.db.models.deletion.PROTECT, to="accounts.approval"
             ),
         ),
-        RunFile("accounts", "approvals_taken_over.sql"),
-        RunFile("sessions_app", "approvals_of_before.sql"),
-        RunFile("accounts", "approvals.sql"),
+        RunFile("sessions_app", "approvals_of_before.sql", without=["memadmin_ask_approval"]),
         migrations.RemoveConstraint(model_name="redaction", name="redaction_approved_by_a_second_person"),
         migrations.RemoveField(model_name="redaction", name="approved_at"),
         migrations.RemoveField(model_name="redaction", name="approved_by"),

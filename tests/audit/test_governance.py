@@ -140,7 +140,7 @@ CHANGES: dict[str, Callable[[], Any]] = {
     "retention_policy.row_deleted": lambda: delete_a_policy("retention_retentionpolicy"),
     "retention_policy_version.row_inserted": lambda: in_force("second"),
     "retention_policy_version.row_updated": lambda: PolicyVersion.objects.filter(starts_at=None).update(
-        closed_as="withdrawn", closed_at=now()
+        closed_at=now()
     ),
     "retention_policy_version.row_deleted": lambda: delete_a_policy("retention_policyversion"),
     "request.row_inserted": lambda: make_case(make_subject("second")),

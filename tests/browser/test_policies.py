@@ -11,14 +11,14 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, expect
 
 from memadmin.retention.models import PolicyVersion
-from memadmin.retention.policies.services import approve_change, end_policy
+from memadmin.retention.policies.services import end_policy
 from sessions_app.models import SessionRecord
 from tests.agents import add_items, attach_main_store
 from tests.browser.conftest import Look, in_all_views
 from tests.builders import make_store
 from tests.people import person
 from tests.retention.builders import make_hold
-from tests.retention.policies import age, in_force, proposed, swept
+from tests.retention.policies import age, approve_change, in_force, proposed, swept
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 
@@ -63,7 +63,7 @@ def test_a_policy_is_proposed_and_approved_by_keyboard(page: Page, sign_in: Sign
     page.get_by_label("Reason").fill("A claim came in")
     page.get_by_role("button", name="Cancel change").press("Enter")
     expect(page.get_by_text("Cancelled in the grace period by compliance-reviewer")).to_be_visible()
-    assert PolicyVersion.objects.get(policy__name="Closed chats").closed_as == "cancelled"
+    assert PolicyVersion.objects.get(policy__name="Closed chats").closed_as == "cancelled in the grace period"
 
 
 def test_the_form_follows_the_target_and_keeps_the_rest(page: Page, sign_in: SignIn) -> None:

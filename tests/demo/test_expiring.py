@@ -9,10 +9,10 @@ from memadmin.demo import expiring, preparing
 from memadmin.demo.expiring import DISPUTED, FIRST, LATER, SECOND
 from memadmin.retention.models import PolicyVersion, SweepResult
 from memadmin.retention.policies.explaining import explain_session
-from memadmin.retention.policies.services import approve_change
 from memadmin.runs.models import Run
 from sessions_app.models import SessionRecord
 from tests.agents import attach_main_store, value_of
+from tests.retention.policies import approve_change
 
 pytestmark = pytest.mark.release
 
@@ -40,7 +40,7 @@ def test_the_change_waits_for_the_other_officer_and_a_minimum_keeps_a_ticket(age
     attach_main_store()
     expiring.keep_policies()
     change = PolicyVersion.objects.awaiting().get()
-    assert (str(change.proposed_by), change.preview["rows"]) == ("compliance-2", 2)
+    assert (str(change.approval and change.approval.asked_by), change.preview["rows"]) == ("compliance-2", 2)
     approved = approve_change(change, by=User.objects.get(username="compliance"), confirmation="Closed tickets")
     assert approved.is_in_grace
     (explained,) = explain_session(SessionRecord.objects.get(session_id=DISPUTED.session_id))

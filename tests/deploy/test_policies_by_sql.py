@@ -11,10 +11,10 @@ from django.db import DatabaseError, transaction
 from django.db.models.functions import Now
 from django.utils.timezone import now
 
+from memadmin.accounts.models import Approval
 from memadmin.deploy.roles import Roles
 from memadmin.retention.models import PolicyVersion, RetentionPolicy
 from tests.deploy.connecting import connected_as, refusal
-from tests.people import person
 from tests.retention import policies
 
 
@@ -62,12 +62,14 @@ class TestSqlAsTheWebServer:
         self.start(added)
         assert list(PolicyVersion.objects.in_force().filter(policy=self.version.policy)) == [added]
 
-    @pytest.mark.parametrize("missing", ["approved_by", "proposed_by"])
-    def test_an_approval_names_two_accounts(self, missing: str) -> None:
-        people = {"approved_by": person("compliance"), "proposed_by": person("compliance", "reviewer"), missing: None}
-        added = self.add(length_count=1, needs_approval=True, proposed_by=people["proposed_by"])
-        with pytest.raises(DatabaseError, match="proposed by one person and approved by another"):
-            self.start(added, approved_by=people["approved_by"], approved_at=Now())
+    @pytest.mark.parametrize("decision", ["", "void", "not_needed"])
+    def test_an_approval_that_nobody_gave_starts_nothing(self, decision: str) -> None:
+        added = self.add(length_count=1)
+        first = decision if decision == "not_needed" else ""
+        approval = Approval.objects.create(kind="policy_change", object_ref=added.pk, digest="", decision=first)
+        Approval.objects.filter(pk=approval.pk, decision="").update(decision=decision)
+        with pytest.raises(DatabaseError, match="another person approves it first"):
+            self.start(added, approval=approval)
 
     def test_the_default_stays_the_default(self) -> None:
         for policy in RetentionPolicy.objects.all():

@@ -105,7 +105,7 @@ def test_the_web_server_changes_policies_and_the_worker_cannot(
     bring_into_force(in_force)
     with logged_in_as(in_force["web"]):
         call_command("retention_policies", "import", str(file), reason="contract", by=officer.username)
-        version = services.approve_change(PolicyVersion.objects.awaiting().get(), by=second, confirmation="Chats")
+        version = policies.approve_change(PolicyVersion.objects.awaiting().get(), by=second, confirmation="Chats")
         services.stop_change(version, reason="not yet", by=officer)
     with logged_in_as(in_force["worker"]):
         with pytest.raises(ProgrammingError, match="permission denied"):

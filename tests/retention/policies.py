@@ -9,10 +9,12 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 
 from memadmin.retention.models import PolicyVersion, RetentionPolicy
-from memadmin.retention.policies.services import approve_change, propose_change
+from memadmin.retention.policies import services
+from memadmin.retention.policies.services import propose_change
 from memadmin.retention.sweep.starting import request_sweep
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
+from tests.approvals import shown
 
 
 def in_force(
@@ -41,6 +43,11 @@ def over(version: PolicyVersion, *, by: User) -> PolicyVersion:
     with_grace = approve_change(version, by=by, confirmation=version.policy.name)
     assert with_grace.starts_at is not None
     return let_grace_pass(version)
+
+
+def approve_change(version: PolicyVersion, *, by: User, confirmation: str = "") -> PolicyVersion:
+    """Approves a change as its page shows it."""
+    return services.approve_change(version, by=by, shown=shown(version), confirmation=confirmation)
 
 
 def let_grace_pass(version: PolicyVersion) -> PolicyVersion:

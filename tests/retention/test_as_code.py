@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from memadmin.retention.models import PolicyVersion, RetentionPolicy
 from memadmin.retention.policies.as_code import FileError, changes_by, drafts_from, exported, literal
 from memadmin.retention.policies.drafts import NAMES
-from memadmin.retention.policies.services import approve_change, propose_change
+from memadmin.retention.policies.services import propose_change
 from memadmin.retention.targets.base import all_targets
 from tests.builders import make_store
 from tests.people import person
-from tests.retention.policies import in_force
+from tests.retention.policies import approve_change, in_force
 
 pytestmark = pytest.mark.django_db
 
@@ -94,7 +94,11 @@ def test_a_new_policy_waits_for_a_second_person(tmp_path: Path, officer: User) -
     assert "+ After: 90 days" in out
     assert "waits for a second person; 0 rows would go now" in out
     version = PolicyVersion.objects.get(policy__name="Closed tickets")
-    assert (version.awaits_approval, version.proposed_by, version.reason) == (True, officer, "quarterly")
+    assert (version.awaits_approval, version.approval and version.approval.asked_by, version.reason) == (
+        True,
+        officer,
+        "quarterly",
+    )
     assert not PolicyVersion.objects.in_force().filter(pk=version.pk).exists()
 
 
@@ -160,7 +164,7 @@ def test_a_change_needs_a_reason_and_who_proposes_a_role(tmp_path: Path) -> None
 
 def test_who_proposed_by_the_command_cannot_approve(tmp_path: Path, officer: User) -> None:
     imported(tmp_path, CLOSED, by=officer.username)
-    with pytest.raises(Exception, match="proposed this change yourself"):
+    with pytest.raises(Exception, match="requested this yourself"):
         approve_change(PolicyVersion.objects.awaiting().get(), by=officer)
 
 

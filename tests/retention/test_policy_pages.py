@@ -15,15 +15,16 @@ from django.utils.timezone import now
 from memadmin.audit.models import AuditEvent
 from memadmin.retention.models import PolicyVersion, RetentionPolicy
 from memadmin.retention.policies import access
-from memadmin.retention.policies.services import approve_change, stop_change
+from memadmin.retention.policies.services import stop_change
 from memadmin.retention.targets.base import RetentionTarget, all_targets
 from sessions_app.models import SessionRecord, SessionStore
 from tests.accounts.factors import let_proof_age
 from tests.agents import add_items, attach_main_store
+from tests.approvals import shown
 from tests.builders import make_session, make_store, make_subject
 from tests.people import person, signed_in
 from tests.retention.builders import make_hold
-from tests.retention.policies import age, in_force, let_grace_pass, proposed, swept
+from tests.retention.policies import age, approve_change, in_force, let_grace_pass, proposed, swept
 
 pytestmark = pytest.mark.django_db
 
@@ -389,22 +390,26 @@ class TestPolicyPage:
     def test_a_change_takes_a_second_person(self, first: Client, second: Client, officer: User) -> None:
         version = proposed(in_force("Chats", days=365), by=officer)
         page, own = version.policy.get_absolute_url(), f"{version.policy.get_absolute_url()}versions/2/"
-        assert "You proposed this change. Another person has to approve it." in words(first.get(page))
+        read = {"shown": shown(version)}
+        assert "You requested this. Another person has to decide." in words(first.get(page))
+        assert "Withdraw" in words(first.get(page))
         assert "Approve change" not in words(first.get(page))
-        refused = first.post(f"{own}approve/")
-        assert (refused.status_code, "Another person has to approve it." in words(refused)) == (403, True)
-        assert AuditEvent.objects.get(type="retention.change_denied").outcome == "denied"
-        assert "Approve change" in words(second.get(page))
-        assert second.post(f"{own}approve/").status_code == 302
+        refused = first.post(f"{own}approve/", read)
+        assert (refused.status_code, "Another person has to decide." in words(refused)) == (403, True)
+        assert AuditEvent.objects.get(type="approval.decided").outcome == "denied"
+        assert f'name="shown" value="{read["shown"]}"' in text(second.get(page))
+        unread = second.post(f"{own}approve/")
+        assert (unread.status_code, "since you opened the page" in words(unread)) == (409, True)
+        assert second.post(f"{own}approve/", read).status_code == 302
         assert "Cancel change" in words(first.get(page))
-        lost = second.post(f"{own}approve/")
-        assert (lost.status_code, "This change was decided meanwhile." in words(lost)) == (409, True)
+        lost = second.post(f"{own}approve/", read)
+        assert (lost.status_code, "has already decided on this request." in words(lost)) == (409, True)
         assert first.post(f"{own}stop/", {"reason": " "}).status_code == 422
         assert first.post(f"{own}stop/", {"reason": "a claim"}).status_code == 302
         assert first.post(f"{own}stop/", {"reason": "again"}).status_code == 409
         assert first.post(f"{own}preview/").status_code == 409
         version.refresh_from_db()
-        assert version.closed_as == "cancelled"
+        assert version.closed_as == "cancelled in the grace period"
 
     def test_an_old_sign_in_is_asked_for_again(self, second: Client, officer: User) -> None:
         version = proposed(in_force("Chats", days=365), by=officer)
@@ -422,10 +427,10 @@ class TestPolicyPage:
         own = f"{version.policy.get_absolute_url()}versions/2/approve/"
         assert "Type the name of the policy" in words(second.get(version.policy.get_absolute_url()))
         for typed in ("", "chats", "a\0b"):
-            answer = second.post(own, {"confirmation": typed})
+            answer = second.post(own, {"confirmation": typed, "shown": shown(version)})
             assert answer.status_code == 422
             assert "type the name of the policy to confirm it" in words(answer)
-        assert second.post(own, {"confirmation": "Chats"}).status_code == 302
+        assert second.post(own, {"confirmation": "Chats", "shown": shown(version)}).status_code == 302
 
     def test_an_open_change_is_counted_again(self, second: Client, officer: User, store: SessionStore) -> None:
         old_session("old", 40)
@@ -463,8 +468,10 @@ class TestPolicyPage:
         assert first.post(f"{own}end/", {"reason": "over"}).status_code == 302
         assert first.post(f"{own}end/", {"reason": "over"}).status_code == 409
         assert "Policy in force becomes ends" in words(first.get(own))
-        assert second.post(f"{own}versions/2/approve/", {"confirmation": "Kept"}).status_code == 302
-        let_grace_pass(PolicyVersion.objects.get(policy=kept.policy, number=2))
+        ending = PolicyVersion.objects.get(policy=kept.policy, number=2)
+        approval = {"confirmation": "Kept", "shown": shown(ending)}
+        assert second.post(f"{own}versions/2/approve/", approval).status_code == 302
+        let_grace_pass(ending)
         assert "not in force" in words(first.get(own))
         assert first.post(f"{own}end/", {"reason": "over"}).status_code == 409
 
@@ -581,7 +588,7 @@ class TestExplanation:
 
 def test_the_audit_log_names_policies_for_those_who_may_see_them(first: Client, officer: User) -> None:
     version = proposed(in_force("Chats", days=365), by=officer)
-    event = AuditEvent.objects.get(type="retention.change_proposed")
+    event = AuditEvent.objects.get(type="approval.requested")
     assert "version 2 of Chats" in words(first.get(f"/audit/{event.id}/"))
     auditor = signed_in(person("auditor"))
     page = text(auditor.get(f"/audit/{event.id}/"))

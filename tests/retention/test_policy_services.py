@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.db import DatabaseError, connection, transaction
 from django.utils.timezone import now
 
+from memadmin.accounts.approvals.services import AlreadyDecided, ChangedSinceAsked, NotAllowed, ShownChanged
 from memadmin.audit.models import AuditEvent
 from memadmin.retention.models import PolicyVersion, RetentionPolicy
 from memadmin.retention.policies import services
@@ -19,9 +20,10 @@ from memadmin.retention.policies.resolution import resolve
 from memadmin.retention.targets.base import target_named
 from sessions_app.models import SessionRecord, SessionStore
 from tests.agents import attach_main_store
+from tests.approvals import shown
 from tests.builders import make_session, make_store
 from tests.people import person
-from tests.retention.policies import in_force, let_grace_pass, proposed
+from tests.retention.policies import approve_change, in_force, let_grace_pass, proposed
 
 pytestmark = pytest.mark.django_db
 
@@ -109,7 +111,7 @@ class TestWhatNeedsASecondPerson:
     def test_a_new_policy_does(self, officer: User) -> None:
         version = services.propose_policy("Chats", CHATS, reason="notice", by=officer)
         assert version.awaits_approval
-        assert AuditEvent.objects.get(type="retention.change_proposed").object_ref == version.pk
+        assert AuditEvent.objects.get(type="approval.requested").object_ref == version.pk
 
     def test_a_new_legal_minimum_does_not(self, officer: User) -> None:
         keep = {"target": "sessions", "clock": "created", "action": "keep", **MINIMUM}
@@ -119,7 +121,7 @@ class TestWhatNeedsASecondPerson:
 class TestSecondPerson:
     def test_it_takes_one_and_the_grace_period(self, officer: User, second: User) -> None:
         version = proposed(in_force("Chats"), by=officer)
-        approved = services.approve_change(version, by=second)
+        approved = approve_change(version, by=second)
         assert approved.starts_at is not None
         assert abs(approved.starts_at - now() - settings.RETENTION_GRACE) < timedelta(minutes=5)
         assert approved.is_in_grace
@@ -129,30 +131,50 @@ class TestSecondPerson:
 
     def test_the_proposer_is_refused_and_recorded(self, officer: User) -> None:
         version = proposed(in_force("Chats"), by=officer)
-        with pytest.raises(services.ApprovedByProposer):
-            services.approve_change(version, by=officer)
+        with pytest.raises(NotAllowed):
+            approve_change(version, by=officer)
         version.refresh_from_db()
         assert version.awaits_approval
-        assert AuditEvent.objects.get(type="retention.change_denied").outcome == "denied"
+        assert AuditEvent.objects.get(type="approval.decided").outcome == "denied"
 
     def test_a_second_account_of_the_proposer_is_the_same_person(self, officer: User, second: User) -> None:
         version = proposed(in_force("Chats"), by=officer)
         User.objects.update(email="Same@example.invalid")
         second.refresh_from_db()
-        with pytest.raises(services.ApprovedByProposer):
-            services.approve_change(version, by=second)
+        with pytest.raises(NotAllowed):
+            approve_change(version, by=second)
 
     def test_what_a_deleted_account_proposed_is_proposed_again(self, officer: User, second: User) -> None:
         version = proposed(in_force("Chats"), by=officer)
         officer.delete()
-        with pytest.raises(services.ApprovedByProposer):
-            services.approve_change(version, by=second)
+        with pytest.raises(NotAllowed):
+            approve_change(version, by=second)
         assert services.stop_change(version, reason="", by=second).closed_as == "rejected"
 
-    def test_the_database_refuses_the_proposer_too(self, officer: User) -> None:
+    def test_it_is_of_what_was_shown(self, officer: User, second: User) -> None:
         version = proposed(in_force("Chats"), by=officer)
-        with pytest.raises(DatabaseError, match="policy_approved_by_a_second_person"), transaction.atomic():
-            PolicyVersion.objects.filter(pk=version.pk).update(approved_by=officer, approved_at=now(), starts_at=now())
+        read = shown(version)
+        # As only SQL can.
+        RetentionPolicy.objects.filter(pk=version.policy_id).update(name="Others")
+        with pytest.raises(ShownChanged):
+            services.approve_change(version, by=second, shown=read)
+        with pytest.raises(ChangedSinceAsked):
+            approve_change(version, by=second)
+        version.refresh_from_db()
+        assert version.awaits_approval
+
+    @pytest.mark.parametrize("column", PolicyVersion.CONTENT)
+    def test_all_that_a_version_says_is_shown(self, column: str, officer: User) -> None:
+        version = proposed(in_force("Chats"), by=officer)
+        before = services.shown_of(version)
+        setattr(version, column, "another")
+        assert services.shown_of(version) != before
+
+    def test_its_preview_is_shown(self, officer: User) -> None:
+        version = proposed(in_force("Chats"), by=officer)
+        before = services.shown_of(version)
+        version.preview = {**version.preview, "rows": 7}
+        assert services.shown_of(version) != before
 
     def test_the_database_lets_nothing_start_without_approval(self, officer: User) -> None:
         version = proposed(in_force("Chats"), by=officer)
@@ -161,9 +183,9 @@ class TestSecondPerson:
 
     def test_a_decided_change_is_not_decided_again(self, officer: User, second: User) -> None:
         version = proposed(in_force("Chats"), by=officer)
-        services.approve_change(version, by=second)
-        with pytest.raises(services.ChangeAlreadyDecided):
-            services.approve_change(version, by=second)
+        approve_change(version, by=second)
+        with pytest.raises(AlreadyDecided):
+            approve_change(version, by=second)
 
 
 class TestTypedConfirmation:
@@ -178,14 +200,14 @@ class TestTypedConfirmation:
         assert version.preview["rows"] == 3
         for typed in ("", "chats", "Chat"):
             with pytest.raises(services.NotConfirmed):
-                services.approve_change(version, by=second, confirmation=typed)
-        assert services.approve_change(version, by=second, confirmation=" Chats ").approved_at
+                approve_change(version, by=second, confirmation=typed)
+        assert approve_change(version, by=second, confirmation=" Chats ").is_in_grace
 
     def test_a_small_share_is_not(self, version: PolicyVersion, second: User) -> None:
         for _ in range(20):
             make_session()
         assert not services.needs_typing(version)
-        assert services.approve_change(version, by=second).approved_at
+        assert approve_change(version, by=second).is_in_grace
 
     def test_many_rows_are(self, version: PolicyVersion, monkeypatch: pytest.MonkeyPatch) -> None:
         for _ in range(20):
@@ -222,23 +244,34 @@ class TestStopping:
 
     def test_an_approved_one_is_cancelled_in_its_grace_period(self, officer: User, second: User) -> None:
         current = in_force("Chats")
-        version = services.approve_change(proposed(current, by=officer), by=second)
+        version = approve_change(proposed(current, by=officer), by=second)
         stopped = services.stop_change(version, reason="a claim came in", by=person("compliance", "auditor"))
-        assert stopped.closed_as == "cancelled"
-        assert AuditEvent.objects.get(type="retention.change_stopped").reason_code == "cancelled"
+        assert stopped.closed_as == "cancelled in the grace period"
+        assert AuditEvent.objects.get(type="retention.change_cancelled").object_ref == version.pk
         let_grace_pass(stopped)
         assert current in PolicyVersion.objects.in_force()
 
+    def test_who_may_approve_and_not_change_cancels_nothing(self, officer: User, second: User) -> None:
+        approver = person("support")
+        approver.user_permissions.add(Permission.objects.get(codename="approve_policy"))
+        current = in_force("Chats")
+        assert services.stop_change(proposed(current, by=officer), reason="no", by=approver).closed_by == approver
+        version = approve_change(proposed(current, by=officer), by=second)
+        with pytest.raises(NotAllowed):
+            services.stop_change(version, reason="no", by=approver)
+        version.refresh_from_db()
+        assert version.is_in_grace
+
     def test_one_in_force_cannot_be_stopped(self, officer: User, second: User) -> None:
-        version = let_grace_pass(services.approve_change(proposed(in_force("Chats"), by=officer), by=second))
+        version = let_grace_pass(approve_change(proposed(in_force("Chats"), by=officer), by=second))
         with pytest.raises(services.ChangeAlreadyDecided):
             services.stop_change(version, reason="too late", by=officer)
 
     def test_a_stopped_one_is_not_approved(self, officer: User, second: User) -> None:
         version = proposed(in_force("Chats"), by=officer)
         services.stop_change(version, reason="a mistake", by=officer)
-        with pytest.raises(services.ChangeAlreadyDecided):
-            services.approve_change(version, by=second)
+        with pytest.raises(AlreadyDecided):
+            approve_change(version, by=second)
 
 
 def test_a_policy_has_one_open_change(officer: User, second: User) -> None:
@@ -246,7 +279,7 @@ def test_a_policy_has_one_open_change(officer: User, second: User) -> None:
     version = proposed(current, by=officer)
     with pytest.raises(services.ChangeAlreadyOpen):
         change(current, second, length_count=5)
-    services.approve_change(version, by=second)
+    approve_change(version, by=second)
     with pytest.raises(services.ChangeAlreadyOpen):
         change(current, second, length_count=5)
     with pytest.raises(services.ChangeAlreadyOpen):
@@ -271,7 +304,7 @@ class TestEnd:
         current = in_force("Chats")
         ending = services.end_policy(current.policy, reason="over", by=officer)
         assert current in PolicyVersion.objects.in_force()
-        let_grace_pass(services.approve_change(ending, by=second))
+        let_grace_pass(approve_change(ending, by=second))
         assert not PolicyVersion.objects.in_force().filter(policy=current.policy).exists()
         with pytest.raises(services.ChangeAlreadyDecided):
             services.end_policy(current.policy, reason="again", by=officer)
@@ -292,7 +325,7 @@ def test_the_resolution_changes_when_the_version_starts(officer: User, second: U
 
     version = proposed(in_force("Chats", days=30), by=officer)
     assert length() == Length(30, Unit.DAYS)
-    services.approve_change(version, by=second, confirmation="Chats")
+    approve_change(version, by=second, confirmation="Chats")
     assert length() == Length(30, Unit.DAYS)
     let_grace_pass(version)
     assert length() == Length(10, Unit.DAYS)
@@ -312,10 +345,10 @@ def test_the_resolution_changes_when_the_version_starts(officer: User, second: U
                 "number = 7",
                 "reason = 'another'",
                 "preview = '{\"rows\": 1}'",
-                "needs_approval = true, approved_at = now()",
+                "needs_approval = true",
                 "starts_at = NULL",
                 "starts_at = now() + interval '1 year'",
-                "closed_as = 'cancelled', closed_at = now()",
+                "closed_at = now()",
             )
         ),
         "DELETE FROM retention_policyversion WHERE id = %(id)s",
@@ -333,6 +366,6 @@ def test_a_version_in_force_is_never_changed_not_even_by_sql(sql: str) -> None:
 
 
 def test_a_change_is_not_moved_out_of_its_grace_period(officer: User, second: User) -> None:
-    version = services.approve_change(proposed(in_force("Chats"), by=officer), by=second)
+    version = approve_change(proposed(in_force("Chats"), by=officer), by=second)
     with pytest.raises(DatabaseError, match="decided already"), transaction.atomic():
         PolicyVersion.objects.filter(pk=version.pk).update(starts_at=now())

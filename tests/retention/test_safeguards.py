@@ -18,7 +18,7 @@ from memadmin.retention.policies.comparing import could_take_more
 from memadmin.retention.policies.lengths import Length, Unit
 from memadmin.retention.policies.resolution import resolve
 from memadmin.retention.policies.rules import Action
-from memadmin.retention.policies.services import needs_typing
+from memadmin.retention.policies.services import needs_typing, stop_change
 from memadmin.retention.sweep import starting
 from memadmin.retention.sweep.starting import request_sweep
 from memadmin.retention.targets.base import target_named
@@ -31,7 +31,7 @@ from tests.agents import add_items, attach_main_store, value_of
 from tests.builders import make_session, make_store
 from tests.people import person
 from tests.retention.builders import make_hold
-from tests.retention.policies import age, in_force
+from tests.retention.policies import age, in_force, proposed
 
 
 @pytest.fixture
@@ -213,10 +213,13 @@ class TestSql:
 
     @pytest.mark.django_db
     def test_nobody_else_has_decided(self, officer: User) -> None:
-        version = in_force("Chats", proposed_by=officer)
-        other = person("compliance", "reviewer")
-        with pytest.raises(DatabaseError, match="Who decided"), transaction.atomic():
-            PolicyVersion.objects.filter(pk=version.pk).update(proposed_by=other)
+        current, other = in_force("Chats"), person("compliance", "reviewer")
+        version = stop_change(proposed(current, by=officer), reason="a mistake", by=officer)
+        waiting = proposed(current, by=officer)
+        changes: list[dict[str, Any]] = [{"closed_by": other}, {"approval": None}, {"approval": waiting.approval}]
+        for columns in changes:
+            with pytest.raises(DatabaseError, match="Who decided"), transaction.atomic():
+                PolicyVersion.objects.filter(pk=version.pk).update(**columns)
         officer.delete()
         with pytest.raises(DatabaseError, match="Who decided"), transaction.atomic():
-            PolicyVersion.objects.filter(pk=version.pk).update(proposed_by=other)
+            PolicyVersion.objects.filter(pk=version.pk).update(closed_by=other)

@@ -99,10 +99,8 @@ def takes_approval(kind: str, column: str, *, or_none: bool = False) -> Calling:
 
     With `or_none` one that says that no second person was required is enough.
     """
-    decisions = "approved,not_needed" if or_none else "approved"
-    return Calling(
-        "approved", f"memadmin_require_approval('{kind}', '{column}', '{decisions}')", before="INSERT OR UPDATE"
-    )
+    also = ", 'not_needed'" if or_none else ""
+    return Calling("approved", f"memadmin_require_approval('{kind}', '{column}'{also})", before="INSERT OR UPDATE")
 
 
 def names_actor(*columns: str) -> Calling:

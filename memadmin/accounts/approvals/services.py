@@ -77,6 +77,11 @@ class Steps:
     shown: str = ""
     """Digest of what the page shows, which its form sends back."""
 
+    @property
+    def reject(self) -> bool:
+        """Whether the user can reject it, which needs the right alone."""
+        return self.decide or bool(self.why_not)
+
 
 def digest_of(shown: Any) -> str:
     """Keyed digest (HMAC-SHA256), in hexadecimal digits, of values that JSON can hold: it tells nothing of texts that

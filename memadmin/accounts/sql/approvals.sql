@@ -74,8 +74,8 @@ SELECT EXISTS (
 )
 $$;
 
--- The column of TG_ARGV[1] gets a value only with an approval of the kind TG_ARGV[0] for this very row, decided as
--- TG_ARGV[2] says, and only in the transaction that decided it: what was approved once does not take effect again.
+-- The column of TG_ARGV[1] gets a value only with an approval of the kind TG_ARGV[0] for this very row, approved or
+-- decided as TG_ARGV[2] says, and only in the transaction that decided it: what was approved once does not take effect again.
 CREATE OR REPLACE FUNCTION memadmin_require_approval() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -83,7 +83,7 @@ DECLARE
     becomes CONSTANT jsonb := to_jsonb(NEW) -> TG_ARGV[1];
 BEGIN
     IF becomes <> 'null' AND becomes IS DISTINCT FROM was AND NOT memadmin_is_decided_now(
-        NEW.approval_id, TG_ARGV[0], NEW.id, string_to_array(TG_ARGV[2], ',')
+        NEW.approval_id, TG_ARGV[0], NEW.id, ARRAY['approved', TG_ARGV[2]]
     ) THEN
         RAISE EXCEPTION 'This takes an approval by a second person.' USING ERRCODE = 'P0Y02';
     END IF;

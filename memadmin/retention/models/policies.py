@@ -9,12 +9,13 @@ import pgtrigger
 from django.conf import settings
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils.timezone import now
 
 from memadmin import audit
+from memadmin.accounts.approvals.models import Approval, names_actor
 from memadmin.audit.log.triggers import Calling
 from memadmin.retention.models import querysets
 from memadmin.retention.policies.lengths import Length, Unit
@@ -59,13 +60,6 @@ class PolicyVersion(models.Model):
     A change that could take more waits for a second person, and then for the grace period.
     """
 
-    class Closed(models.TextChoices):
-        """Why a version never came, or will not come, into force."""
-
-        WITHDRAWN = "withdrawn", "withdrawn"
-        REJECTED = "rejected", "rejected"
-        CANCELLED = "cancelled", "cancelled in the grace period"
-
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False)
     policy = models.ForeignKey(RetentionPolicy, on_delete=models.PROTECT, related_name="versions")
     number = models.PositiveIntegerField()
@@ -93,16 +87,14 @@ class PolicyVersion(models.Model):
     is_end = models.BooleanField(default=False, db_default=False)
 
     reason = models.CharField(max_length=500, default="", db_default="", blank=True)
-    proposed_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-    proposed_at = models.DateTimeField(db_default=Now())
     # Counts of what it would have taken when it was proposed, by place; see `preview`.
     preview = models.JSONField(default=dict, db_default={})
     needs_approval = models.BooleanField(default=True, db_default=True)
 
-    approved_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-    approved_at = models.DateTimeField(null=True)
+    # The one that the installation made has none.
+    approval = models.OneToOneField(Approval, null=True, on_delete=models.PROTECT, editable=False)
     starts_at = models.DateTimeField(null=True)
-    closed_as = models.CharField(max_length=12, choices=Closed, default="", db_default="", blank=True)
+    # Closed versions never come into force: withdrawn, rejected, or cancelled in the grace period.
     closed_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     closed_at = models.DateTimeField(null=True)
     closing_reason = models.CharField(max_length=500, default="", db_default="", blank=True)
@@ -135,16 +127,8 @@ class PolicyVersion(models.Model):
                 name="policy_minimum_has_reference",
             ),
             models.CheckConstraint(
-                condition=Q(starts_at__isnull=True) | Q(needs_approval=False) | Q(approved_at__isnull=False),
+                condition=Q(starts_at__isnull=True) | Q(needs_approval=False) | Q(approval__isnull=False),
                 name="policy_starts_after_approval",
-            ),
-            models.CheckConstraint(
-                condition=Q(approved_by__isnull=True) | Q(proposed_by__isnull=True) | ~Q(approved_by=F("proposed_by")),
-                name="policy_approved_by_a_second_person",
-            ),
-            models.CheckConstraint(
-                condition=Q(closed_as="", closed_at__isnull=True) | (~Q(closed_as="") & Q(closed_at__isnull=False)),
-                name="policy_closed_for_a_reason",
             ),
         ]
         triggers: ClassVar = [
@@ -152,13 +136,13 @@ class PolicyVersion(models.Model):
             Calling("keep", "memadmin_keep_policy_version()", before="UPDATE", level=pgtrigger.Row),
             Calling("start", "memadmin_start_policy_version()", before="UPDATE", level=pgtrigger.Row),
             Calling("keep_all", "memadmin_keep_policy_versions()", before="ANY CHANGE", level=pgtrigger.Statement),
+            names_actor("closed_by_id"),
             *audit.govern(
                 "retention_policy_version",
                 columns=[
                     *("policy", "number", "target", *SCOPE, "clock", "action", "length_count", "length_unit"),
                     *("minimum_count", "minimum_unit", "minimum_reference", "note", "is_end", "reason"),
-                    *("proposed_by", "approved_by", "approved_at", "starts_at", "closed_as", "closed_by"),
-                    *("closed_at", "closing_reason"),
+                    *("approval", "starts_at", "closed_by", "closed_at", "closing_reason"),
                 ],
                 hidden=["session_pattern", "label", "note", "reason", "closing_reason"],
             ),
@@ -204,6 +188,13 @@ class PolicyVersion(models.Model):
     @property
     def is_in_grace(self) -> bool:
         return self.starts_at is not None and self.closed_at is None and self.starts_at > now()
+
+    @property
+    def closed_as(self) -> str:
+        """Why it is closed, in words: "cancelled in the grace period", "rejected"."""
+        if self.approval and not self.approval.is_approved:
+            return self.approval.get_decision_display()
+        return "cancelled in the grace period"
 
     @property
     def is_open(self) -> bool:

@@ -84,10 +84,10 @@ class PolicyVersionQuerySet(models.QuerySet["PolicyVersion"]):
 
     def awaiting(self) -> PolicyVersionQuerySet:
         """Changes that await a second person, the longest waiting first."""
-        return self.filter(closed_at__isnull=True, starts_at__isnull=True).order_by("proposed_at", "pk")
+        return self.filter(closed_at__isnull=True, starts_at__isnull=True).order_by("approval__asked_at", "pk")
 
     def with_names(self) -> PolicyVersionQuerySet:
-        return self.select_related("policy", "proposed_by", "approved_by", "closed_by")
+        return self.select_related("policy", "approval__asked_by", "approval__decided_by", "closed_by")
 
 
 class SweepResultQuerySet(models.QuerySet["SweepResult"]):

@@ -9,6 +9,7 @@ from typing import Any
 from django import forms
 from django.utils.crypto import constant_time_compare, salted_hmac
 
+from memadmin.accounts.approvals.forms import ShownForm
 from memadmin.retention.models import PolicyVersion, RetentionPolicy
 from memadmin.retention.policies import drafts
 from memadmin.retention.policies.comparing import words
@@ -224,8 +225,8 @@ class ReasonForm(forms.Form):
     reason = forms.CharField(max_length=500, widget=lines(), error_messages={"required": "Enter a reason."})
 
 
-class PolicyApprovalForm(forms.Form):
-    """The name of the policy, typed where so much would go that it is asked for."""
+class PolicyApprovalForm(ShownForm):
+    """What was shown, and the name of the policy, typed where so much would go that it is asked for."""
 
     confirmation = forms.CharField(label="Name of the policy", required=False, max_length=80, strip=True, widget=text())
 

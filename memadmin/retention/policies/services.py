@@ -14,7 +14,9 @@ from django.db.models import Max
 from django.db.models.functions import Now
 
 from memadmin import audit
-from memadmin.accounts.same_person import is_same_person
+from memadmin.accounts.approvals import services as approvals
+from memadmin.accounts.approvals.kinds import ApprovalKind, declare
+from memadmin.accounts.approvals.services import NotAllowed
 from memadmin.counting import count_up_to
 from memadmin.retention import audit_events
 from memadmin.retention.models import PolicyVersion, RetentionPolicy
@@ -23,7 +25,7 @@ from memadmin.retention.policies.preview import preview_change
 from memadmin.retention.policies.rules import Rule
 from memadmin.retention.targets.base import target_named
 
-Closed = PolicyVersion.Closed
+CHANGE, APPROVE = "retention.change_policy", "retention.approve_policy"
 
 CONFIRM_ROWS = 10_000
 CONFIRM_SHARE = 0.1
@@ -42,15 +44,6 @@ class ChangeAlreadyOpen(PolicyError):
 class ChangeAlreadyDecided(PolicyError):
     def __init__(self) -> None:
         super().__init__("This change was decided meanwhile. Nothing was saved; this is its current state.")
-
-
-class ApprovedByProposer(PolicyError):
-    def __init__(self, version: PolicyVersion) -> None:
-        super().__init__(
-            "You proposed this change yourself. Another person has to approve it."
-            if version.proposed_by
-            else "The account that proposed this change was deleted. Send the change back, and propose it again."
-        )
 
 
 class PolicyNameTaken(PolicyError):
@@ -73,6 +66,32 @@ class DefaultStays(PolicyError):
 class NothingChanged(PolicyError):
     def __init__(self) -> None:
         super().__init__("This is what the policy says already. Nothing was saved.")
+
+
+def shown_of(version: PolicyVersion) -> dict[str, Any]:
+    """What a decision about a change is about. One query, and one for its policy."""
+    current = current_version(version.policy)
+    return {
+        "policy": version.policy.name,
+        "number": version.number,
+        "content": {name: getattr(version, name) for name in PolicyVersion.CONTENT},
+        "replaces": [current.pk, current.number] if current else None,
+        "preview": version.preview,
+        "reason": version.reason,
+    }
+
+
+POLICY_CHANGE = declare(
+    ApprovalKind(
+        "policy_change",
+        APPROVE,
+        shown_of,
+        waiting="policy changes",
+        page="policies:list",
+        facts="Data can be kept for less time, or otherwise, under a changed retention policy.",
+        symbol="hourglass",
+    )
+)
 
 
 def rules_in_force() -> list[Rule]:
@@ -108,7 +127,7 @@ def propose_change(policy: RetentionPolicy, content: dict[str, Any], *, reason: 
     if PolicyVersion.objects.open().filter(policy=policy).exists():
         raise ChangeAlreadyOpen(policy)
     current = current_version(policy)
-    version = PolicyVersion(policy=policy, number=next_number(policy), reason=reason, proposed_by=by, **content)
+    version = PolicyVersion(policy=policy, number=next_number(policy), reason=reason, **content)
     new = None if version.is_end else version.rule()
     old = current.rule() if current else None
     if old and new and same_content(old, new) and current and current.note == version.note:
@@ -116,15 +135,13 @@ def propose_change(policy: RetentionPolicy, content: dict[str, Any], *, reason: 
     version.needs_approval = could_take_more(old, new)
     if version.needs_approval:
         version.preview = preview_change(version.rule(), rules_in_force(), is_end=version.is_end).as_json()
+    with approvals.asking(POLICY_CHANGE, version, by=by, is_needed=version.needs_approval):
         version.save(force_insert=True)
-        audit.record(
-            audit_events.CHANGE_PROPOSED, by=by, target=version, counters={"rows": version.preview.get("rows", 0)}
-        )
-    else:
-        version.save(force_insert=True)
+        # As every later reader gets the preview.
+        version.refresh_from_db()
+    if not version.needs_approval:
         audit.record(audit_events.CHANGE_MADE, by=by, target=version)
-        PolicyVersion.objects.filter(pk=version.pk).update(starts_at=Now())
-    version.refresh_from_db()
+        return changed(version, starts_at=Now())
     return version
 
 
@@ -154,28 +171,20 @@ def needs_typing(version: PolicyVersion) -> bool:
 
 
 def approve_change(
-    version: PolicyVersion, *, by: User, confirmation: str = "", after: timedelta | None = None
+    version: PolicyVersion, *, by: User, shown: str, confirmation: str = "", after: timedelta | None = None
 ) -> PolicyVersion:
-    """Approves a change as the second person; it takes effect after the grace period, or `after` so long.
+    """Approves a change, as it was `shown`, as the second person; it takes effect after the grace period, or `after` so
+    long.
 
-    Raises ChangeAlreadyDecided, NotConfirmed, and ApprovedByProposer, which is recorded.
+    Raises ApprovalError and NotConfirmed.
     """
-    try:
-        with transaction.atomic():
-            version = locked(version)
-            if not version.awaits_approval:
-                raise ChangeAlreadyDecided
-            if not is_second_person(version, by):
-                raise ApprovedByProposer(version)
-            if needs_typing(version) and confirmation.strip() != version.policy.name:
-                raise NotConfirmed
-            audit.record(audit_events.CHANGE_APPROVED, by=by, target=version)
-            return changed(
-                version, approved_by=by, approved_at=Now(), starts_at=Now() + (grace() if after is None else after)
-            )
-    except ApprovedByProposer:
-        audit.record_alone(audit_events.CHANGE_DENIED, by=by, target=version, outcome="denied")
-        raise
+    with approvals.deciding(version, by=by):
+        version = locked(version)
+        approvals.approve(version, by=by, shown=shown)
+        if needs_typing(version) and confirmation.strip() != version.policy.name:
+            raise NotConfirmed
+        audit.record(audit_events.CHANGE_APPROVED, by=by, target=version)
+        return changed(version, starts_at=Now() + (grace() if after is None else after))
 
 
 def grace() -> timedelta:
@@ -184,28 +193,22 @@ def grace() -> timedelta:
     return length
 
 
-@transaction.atomic
 def stop_change(version: PolicyVersion, *, reason: str, by: User) -> PolicyVersion:
     """Withdraws one's own change, rejects that of another, or cancels an approved one in its grace period.
 
-    Raises ChangeAlreadyDecided once it is in force.
+    Raises ApprovalError, and ChangeAlreadyDecided once it is in force.
     """
-    version = locked(version)
-    if not version.is_open:
-        raise ChangeAlreadyDecided
-    if version.approved_at:
-        closed_as = Closed.CANCELLED
-    else:
-        is_own = version.proposed_by is not None and is_same_person(by, version.proposed_by)
-        closed_as = Closed.WITHDRAWN if is_own else Closed.REJECTED
-    audit.record(audit_events.CHANGE_CLOSED, by=by, target=version, reason_code=closed_as)
-    return changed(version, closed_as=closed_as, closed_at=Now(), closed_by=by, closing_reason=reason)
-
-
-def is_second_person(version: PolicyVersion, user: User) -> bool:
-    """True if this user may approve: another person than the one who proposed, by account and by e-mail address."""
-    # Of a deleted account it is not known who it was: the change is stopped, and proposed again.
-    return version.proposed_by is not None and not is_same_person(user, version.proposed_by)
+    with approvals.deciding(version, by=by):
+        version = locked(version)
+        if version.awaits_approval:
+            approvals.reject(version, by=by)
+        elif not version.is_in_grace:
+            raise ChangeAlreadyDecided
+        elif not by.has_perm(CHANGE):
+            raise NotAllowed("Your role does not allow this.")
+        else:
+            audit.record(audit_events.CHANGE_CANCELLED, by=by, target=version)
+        return changed(version, closed_at=Now(), closed_by=by, closing_reason=reason)
 
 
 def locked(version: PolicyVersion) -> PolicyVersion:

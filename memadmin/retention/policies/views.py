@@ -11,6 +11,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from memadmin import audit
+from memadmin.accounts.approvals import services as approvals
+from memadmin.accounts.approvals.services import ApprovalError, NotAllowed
 from memadmin.retention import audit_events
 from memadmin.retention.models import LegalHold, PolicyVersion, RetentionPolicy
 from memadmin.retention.policies import access, explaining, services, view_models
@@ -35,7 +37,7 @@ from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app.models import SessionRecord
 
-VIEW, CHANGE, APPROVE = "retention.view_policy", "retention.change_policy", "retention.approve_policy"
+VIEW, CHANGE, APPROVE = "retention.view_policy", services.CHANGE, services.APPROVE
 
 SIMULATE, PROPOSE = "simulate", "propose"
 """Steps of the form of a change; without one it only shows the fields of another target."""
@@ -57,7 +59,7 @@ def list_page(
     request: OperatorRequest, form: ExplainForm, found: list[SessionRecord], *, status: int = 200
 ) -> HttpResponse:
     in_force = list(PolicyVersion.objects.in_force())
-    changes = list(PolicyVersion.objects.open().with_names().order_by("proposed_at", "pk"))
+    changes = list(PolicyVersion.objects.open().with_names().order_by("approval__asked_at", "pk"))
     current = {version.policy_id: version for version in in_force}
     context = {
         "changes": [view_models.PendingChange.of(change, current.get(change.policy_id)) for change in changes],
@@ -234,17 +236,25 @@ def policy_page(
         "lines": view_models.history(versions, current),
         "problem": problem,
         "may_change": user.has_perm(CHANGE),
-        "may_approve": user.has_perm(APPROVE),
     }
     if change:
+        steps = approvals.steps_for(change, user)
+        may_cancel = change.is_in_grace and user.has_perm(CHANGE)
         page |= {
             "change": change,
             "differences": differences(current.rule() if current else None, None if change.is_end else change.rule()),
             "stored": view_models.stored_preview(change),
             "unit": unit_of(change),
-            "is_second_person": services.is_second_person(change, user),
-            "needs_typing": change.awaits_approval and services.needs_typing(change),
+            "steps": steps,
+            "needs_typing": steps.decide and services.needs_typing(change),
             "approval_form": PolicyApprovalForm(),
+            "stop": "Cancel change"
+            if may_cancel
+            else "Withdraw"
+            if steps.withdraw
+            else "Reject"
+            if steps.reject
+            else "",
             "stop_form": ReasonForm(),
             "grace": grace_words(),
         }
@@ -265,21 +275,19 @@ def preview_change(request: OperatorRequest, policy_id: UUID, version_number: in
 def approve_change(request: OperatorRequest, policy_id: UUID, version_number: int) -> HttpResponse:
     version = access.version_for(request.user, policy_id, version_number)
     form = PolicyApprovalForm(request.POST)
-    confirmation = form.cleaned_data["confirmation"] if form.is_valid() else ""
+    values = form.cleaned_data if form.is_valid() else {"shown": request.POST.get("shown", "")}
     try:
-        services.approve_change(version, by=request.user, confirmation=confirmation)
+        services.approve_change(version, by=request.user, **values)
     except services.NotConfirmed as missing:
         form.add_error("confirmation", str(missing))
         return policy_page(request, version.policy, status=422, approval_form=form)
-    except services.ApprovedByProposer as refused:
-        return policy_page(request, version.policy, problem=str(refused), status=403)
-    except services.ChangeAlreadyDecided as conflict:
-        return policy_page(request, version.policy, problem=str(conflict), status=409)
+    except ApprovalError as problem:
+        return refused_page(request, version, problem)
     messages.success(request, "The change was approved. It can be cancelled until it takes effect.")
     return redirect(version.policy)
 
 
-@operator_page(CHANGE, methods="POST")
+@operator_page(VIEW, methods="POST")
 def stop_change(request: OperatorRequest, policy_id: UUID, version_number: int) -> HttpResponse:
     """Withdraws, rejects or cancels a change, with a reason."""
     version = access.version_for(request.user, policy_id, version_number)
@@ -288,7 +296,13 @@ def stop_change(request: OperatorRequest, policy_id: UUID, version_number: int) 
         return policy_page(request, version.policy, status=422, stop_form=form)
     try:
         services.stop_change(version, reason=form.cleaned_data["reason"], by=request.user)
-    except services.ChangeAlreadyDecided as conflict:
-        return policy_page(request, version.policy, problem=str(conflict), status=409)
+    except (ApprovalError, services.ChangeAlreadyDecided) as problem:
+        return refused_page(request, version, problem)
     messages.success(request, "The change was stopped. The policy stays as it is.")
     return redirect(version.policy)
+
+
+def refused_page(request: OperatorRequest, version: PolicyVersion, problem: Exception) -> HttpResponse:
+    """The policy as it is now, and why nothing was saved."""
+    status = 403 if isinstance(problem, NotAllowed) else 409
+    return policy_page(request, version.policy, problem=str(problem), status=status)

@@ -12,14 +12,12 @@ END $$;
 CREATE OR REPLACE FUNCTION memadmin_keep_policy_version() RETURNS trigger
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
-    -- Approval, start and end of a change come once; the people can be removed with their accounts.
-    people CONSTANT text[] := '{proposed_by_id,approved_by_id,closed_by_id}';
-    once CONSTANT text[] := '{approved_at,starts_at,closed_as,closed_at,closing_reason}';
+    -- Approval, start and end of a change come once; who stopped it can be removed with the account.
+    people CONSTANT text[] := '{closed_by_id}';
+    once CONSTANT text[] := '{approval_id,starts_at,closed_at,closing_reason}';
 BEGIN
-    -- Who proposed, approved or stopped it can be forgotten with the account, and is nobody else afterwards.
-    IF NEW.proposed_by_id <> OLD.proposed_by_id OR OLD.proposed_by_id IS NULL AND NEW.proposed_by_id IS NOT NULL
-        OR OLD.approved_at IS NOT NULL AND NEW.approved_by_id IS NOT NULL
-            AND NEW.approved_by_id IS DISTINCT FROM OLD.approved_by_id
+    -- Who stopped it can be forgotten with the account, and is nobody else afterwards.
+    IF OLD.approval_id IS NOT NULL AND NEW.approval_id IS DISTINCT FROM OLD.approval_id
         OR OLD.closed_at IS NOT NULL AND NEW.closed_by_id IS NOT NULL AND NEW.closed_by_id IS DISTINCT FROM OLD.closed_by_id
     THEN
         RAISE EXCEPTION 'Who decided about a change is not changed.' USING ERRCODE = 'P0R01';
@@ -28,7 +26,7 @@ BEGIN
         RAISE EXCEPTION 'A version of a retention policy is never changed: propose another one.' USING ERRCODE = 'P0R01';
     END IF;
     IF OLD.closed_at IS NOT NULL AND (to_jsonb(NEW) - people) <> (to_jsonb(OLD) - people)
-        OR OLD.starts_at IS NOT NULL AND (NEW.starts_at, NEW.approved_at) IS DISTINCT FROM (OLD.starts_at, OLD.approved_at)
+        OR OLD.starts_at IS NOT NULL AND (NEW.starts_at, NEW.approval_id) IS DISTINCT FROM (OLD.starts_at, OLD.approval_id)
     THEN
         RAISE EXCEPTION 'This change was decided already.' USING ERRCODE = 'P0R01';
     END IF;
@@ -43,7 +41,7 @@ END $$;
 CREATE OR REPLACE FUNCTION memadmin_add_policy_version() RETURNS trigger
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
-    IF coalesce(NEW.approved_at, NEW.starts_at, NEW.closed_at) IS NOT NULL OR NEW.approved_by_id IS NOT NULL THEN
+    IF coalesce(NEW.starts_at, NEW.closed_at) IS NOT NULL OR coalesce(NEW.approval_id::text, NEW.closed_by_id::text) IS NOT NULL THEN
         RAISE EXCEPTION 'A version of a retention policy is proposed first, and decided about then.' USING ERRCODE = 'P0R01';
     END IF;
     RETURN NEW;

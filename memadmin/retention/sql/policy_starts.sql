@@ -1,4 +1,4 @@
--- A version starts with the approval of another account, or if it surely keeps more than the one in force. The same
+-- A version starts with the approval of another person, or if it surely keeps more than the one in force. The same
 -- comparison as could_take_more of memadmin/retention/policies/comparing.py: whoever writes by SQL cannot leave it out.
 
 -- Whether a length is never shorter than another one, from whatever day on.
@@ -69,11 +69,7 @@ BEGIN
     IF OLD.starts_at IS NOT NULL OR NEW.starts_at IS NULL THEN
         RETURN NEW;
     END IF;
-    IF NEW.approved_at IS NOT NULL THEN
-        -- That they differ is a constraint of the table, which lets NULL pass.
-        IF NEW.approved_by_id IS NULL OR NEW.proposed_by_id IS NULL THEN
-            RAISE EXCEPTION 'A change is proposed by one person and approved by another.' USING ERRCODE = 'P0R02';
-        END IF;
+    IF memadmin_is_decided_now(NEW.approval_id, 'policy_change', NEW.id, '{approved}') THEN
         RETURN NEW;
     END IF;
     -- What is in force now, not when the transaction began or an earlier statement read it; and nobody changes it

@@ -12,7 +12,7 @@ from django.utils.timezone import now
 
 from memadmin.home.charts import Chart, Series, day_labels, long_day_labels
 from memadmin.home.parts import HomeParts, Waiting, on_home, time_since, yesterday
-from memadmin.retention.models import LegalHold, PolicyVersion, SweepResult
+from memadmin.retention.models import LegalHold, SweepResult
 from memadmin.retention.sweep.alerts import IS_NEWS, PARKED
 from memadmin.retention.sweep.metrics import RECENT, GrowingBacklog, metrics_of, recent_runs
 from memadmin.retention.sweep.silence import silence
@@ -98,26 +98,6 @@ def growing(backlogs: Sequence[GrowingBacklog]) -> list[Waiting]:
         Waiting("Retention falls behind", address, "View runs", "hourglass", growth.sentence, "", "orange")
         for growth in backlogs[:MOST_SHOWN]
     ]
-
-
-@on_home("Changes of policies", "retention.approve_policy")
-def policy_changes(user: User) -> HomeParts:
-    """Changes that other people proposed. One query."""
-    changes = PolicyVersion.objects.awaiting().filter(proposed_by__isnull=False).exclude(proposed_by=user)
-    return HomeParts(
-        waiting=[
-            Waiting(
-                f"The policy “{version.policy.name}” needs a second person",
-                reverse("policies:policy", args=[version.policy_id]),
-                "Review change",
-                "hourglass",
-                facts=f"Proposed by {version.proposed_by}.",
-                age=time_since(version.proposed_at),
-                colour="yellow",
-            )
-            for version in changes.select_related("policy", "proposed_by")[:MOST_SHOWN]
-        ]
-    )
 
 
 @on_home("Holds to review", "retention.place_hold")
