@@ -442,7 +442,7 @@ def test_the_worker_may(agents_role: Roles) -> None:
     subject = make_subject()
     approved("Drinks tea.", subject=subject)
     proposed("Drinks tea.", subject=subject)
-    with connected_as(agents_role["worker"]):
+    with connected_as(agents_role["worker"]), audit.acting(audit.Actor("job", "consolidate_memories")):
         assert consolidate() == Consolidated(unused=1, marked=1)
     assert status(memory) == "expired"
 

@@ -108,7 +108,7 @@ REFUSED: dict[str, str] = {
 
 WORDS = (
     *("permission denied", "must be owner", "must be able to", "row-level security", "violates check constraint"),
-    *("must be superuser", "cannot be"),
+    *("must be superuser", "cannot be", "is not proven"),
 )
 
 
