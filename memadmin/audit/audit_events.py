@@ -74,11 +74,11 @@ NAME_ERASED = declare(
     reasons=WHY_ERASED,
 )
 OLDER_NAME = "older_name"
-"""Reason of a name that was written down before events committed to names."""
+"""Reason of a name that was recorded before events committed to names."""
 ACTOR_NAMED = declare(
     "actor.named",
-    "The name of a person was written down beside the log, or changed there; this event commits to it.",
-    sentence="{actor} wrote down the name of {object}",
+    "The name of a person was recorded beside the log, or changed there; this event commits to it.",
+    sentence="{actor} recorded the name of {object}",
     object="audit.auditactor",
     reasons=(OLDER_NAME,),
 )

@@ -85,8 +85,8 @@ SENTENCES = {
     ),
     FindingCode.UNDECODABLE: "The stored text cannot be read: {problem}. The agent skips it; nothing was changed.",
     FindingCode.UNREADABLE_TIME: (
-        "The time that is stored with this item is none, or is in no calendar. The item is shown without a time, at its"
-        " place in the agent's order."
+        "What is stored as the time of this item is not a valid time. The item is shown without a time, in the agent's"
+        " order."
     ),
     FindingCode.PLAINTEXT_AMONG_ENCRYPTED: (
         "Stored in plain text after encrypted items. An agent that holds the key does not see it."

@@ -163,6 +163,8 @@ def test_keys_are_the_owners_alone(ours: Roles) -> None:
                 "SELECT memadmin_mac('tokens', 'x')",
                 "SELECT memadmin_token('person', gen_random_uuid())",
                 "SELECT memadmin_actor('person', 'x', 1)",
+                "SELECT memadmin_name_person(1, 'x')",
+                "SELECT memadmin_note_name('actor.forgotten', gen_random_uuid(), '', NULL)",
             ):
                 assert "permission denied" in refusal(statement), (kind, statement)
 

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from memadmin.audit.audit_events import ACTOR_NAMED
 from memadmin.audit.log import event_names, sentences, types
 from memadmin.audit.log.actors import NOT_SIGNED_IN
 from memadmin.audit.log.label_registry import SUBJECT, Name, Names, short
@@ -146,7 +147,7 @@ class ListedEvent:
 
     @property
     def shown_count(self) -> int:
-        return len(self.event.shown)
+        return len(further_records(self.event))
 
 
 def listed(events: Sequence[AuditEvent], names: Names, *, signed_size: int) -> list[ListedEvent]:
@@ -194,6 +195,11 @@ def folded(rows: Sequence[ListedEvent]) -> list[ListedEvent]:
             # The list is newest first; changes by one verb are in the order of execution.
             verb.rows.insert(0, row)
     return top_rows
+
+
+def further_records(event: AuditEvent) -> list[uuid.UUID]:
+    """The ids of `shown`; none for the event of a name, in which they are a hash of it."""
+    return [] if event.type == ACTOR_NAMED.name else event.shown
 
 
 def actors_of(events: Iterable[AuditEvent]) -> Mapping[uuid.UUID, AuditActor]:

@@ -9,14 +9,14 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
-from memadmin.audit.audit_events import ACTOR_NAMED, EVENT_PROOF_EXPORTED, EVENT_VIEWED
+from memadmin.audit.audit_events import EVENT_PROOF_EXPORTED, EVENT_VIEWED
 from memadmin.audit.log.erasing import ErasureReason, details_within, name_erasure, why_name_stays
 from memadmin.audit.log.event_details import details_of
 from memadmin.audit.log.label_registry import Names
 from memadmin.audit.log.recording import before_showing
 from memadmin.audit.models import ActorKind, AuditActor, AuditEvent
 from memadmin.audit.pages import access
-from memadmin.audit.pages.listing import listed
+from memadmin.audit.pages.listing import further_records, listed
 from memadmin.audit.transparency import checkpoints
 from memadmin.audit.transparency.proofs import EventProof, NotProvableYet, proof_of
 from memadmin.audit.transparency.tree_store import TreeDamaged
@@ -39,8 +39,7 @@ def event_page(request: OperatorRequest, shown: AuditEvent, *, problem: str = ""
     latest = checkpoints.latest()
     signed_size = latest.size if latest else 0
     names = Names(request.user)
-    # What the event of a name commits to has the form of ids, and is none.
-    refs = [] if shown.type == ACTOR_NAMED.name else shown.shown
+    refs = further_records(shown)
     names.want_any(refs[:SHOWN_RECORDS])
     (row,) = listed([shown], names, signed_size=signed_size)
     parts = list(AuditEvent.objects.rows_of(shown)[: SHOWN_ROWS + 1])
