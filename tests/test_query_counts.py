@@ -175,7 +175,7 @@ def grow_batches(numbers: Iterable[int], cases: Iterable[SubjectRequest]) -> Non
     """Batches, and lines of the first one: with an outcome, and broken."""
     numbers = list(numbers)
     for number in numbers:
-        running = {"state": "running", "started_at": now(), "approved_at": now()}
+        running = {"state": "running", "started_at": now()}
         RequestBatch.objects.get_or_create(
             number=number,
             defaults={

@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.contrib.auth.models import User
 from django.utils.timezone import now
 
+from memadmin.accounts.approvals.services import shown_now
 from memadmin.demo import agents
 from memadmin.demo.script import Exchange, says
 from memadmin.demo.stories.support import ticket
@@ -51,7 +52,7 @@ def open_cases(*, role: str = "") -> int:
     opened(subjects[0], days_ago=2, by=officer)
     awaiting(subjects[1], days_ago=19, by=officer)
     request = awaiting(subjects[2], days_ago=8, by=officer)
-    services.approve_request(request, by=second, typed=ERASED, shown=services.shown_by(request), window=timedelta(0))
+    services.approve_request(request, by=second, typed=ERASED, shown=shown_now(request), window=timedelta(0))
     return len(subjects)
 
 

@@ -37,26 +37,8 @@ REQUEST_PREVIEWED = declare(
     object=REQUEST,
     counters=("rows", "held"),
 )
-APPROVAL_REQUESTED = declare(
-    "request.approval_requested",
-    "A person asked for approval of an erasure.",
-    sentence="{actor} asked for approval of {object}",
-    object=REQUEST,
-)
 REQUEST_APPROVED = declare(
     "request.approved", "A second person approved an erasure.", sentence="{actor} approved {object}", object=REQUEST
-)
-APPROVAL_DENIED = declare(
-    "request.approval_denied",
-    "A person tried to approve an erasure that they had requested.",
-    sentence="{actor} tried to approve {object}, which they had requested",
-    object=REQUEST,
-)
-REQUEST_SENT_BACK = declare(
-    "request.sent_back",
-    "An erasure was sent back instead of approved.",
-    sentence="{actor} sent back {object}",
-    object=REQUEST,
 )
 REQUEST_CANCELLED = declare(
     "request.cancelled",

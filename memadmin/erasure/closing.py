@@ -65,12 +65,13 @@ def outcome_with(exceptions: list[dict[str, Any]]) -> SubjectRequest.State:
 def payload_of(request: SubjectRequest) -> dict[str, Any]:
     """Content of the receipt: ids, counts, codes and times, and no personal data; `receipts` checks its form."""
     steps, exceptions = list(ErasureStep.objects.filter(request=request)), exceptions_of(request)
+    decision = request.decision if request.decision and request.decision.is_approved else None
     # Their ids alone: the worker may not read every column of an account.
-    people = {"requester": request.requested_by_id, "approver": request.approved_by_id}
+    people = {"requester": decision.asked_by_id, "approver": decision.decided_by_id} if decision else {}
     times = {
         "received_on": request.received_on.isoformat(),
         "due_on": request.due_on.isoformat(),
-        "approved_at": request.approved_at and utc(request.approved_at),
+        "approved_at": decision and decision.decided_at and utc(decision.decided_at),
         "started_at": request.started_at and utc(request.started_at),
         "erased_at": request.scans[0]["at"],
     }

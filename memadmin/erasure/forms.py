@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q
 from django.utils.timezone import localdate
 
+from memadmin.accounts.approvals.forms import ShownForm
 from memadmin.erasure import locators
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.permissions import APPROVE, HANDLE
@@ -152,28 +153,42 @@ class IdentityForm(forms.Form):
     )
 
 
-class ApprovalForm(forms.Form):
+class ApprovalForm(ShownForm):
     """The confirmation of the second person: a case's is the subject's ID, a batch's the number of its subjects.
 
-    `shown` is the digest of what the page showed.
+    `read` and `confirmation` are labels of both fields.
     """
 
-    shown = forms.CharField(required=False, widget=forms.HiddenInput)
     is_read = forms.BooleanField(
-        label="I read the preview and the identity check",
         widget=forms.CheckboxInput({"class": "form-check-input"}),
         error_messages={"required": "Read the preview first, and what else is named here."},
     )
     typed = forms.CharField(
-        label="Type the subject's ID to confirm",
         max_length=512,
         widget=forms.TextInput({"class": "form-control mono", "autocomplete": "off", "spellcheck": "false"}),
         error_messages={"required": "Type the confirmation."},
     )
+    note = forms.CharField(required=False, max_length=2_000, widget=lines(), help_text="For whoever handles it.")
+
+    def __init__(
+        self,
+        *args: Any,
+        read: str = "I read the preview and the identity check",
+        confirmation: str = "Type the subject's ID to confirm",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["is_read"].label, self.fields["typed"].label = read, confirmation
 
     def clean(self) -> dict[str, Any]:
-        """The text alone: that the box is ticked is all there is to know about it."""
+        """The texts alone: that the box is ticked is all there is to know about it."""
         return {name: value for name, value in self.cleaned_data.items() if name != "is_read"}
+
+
+class RejectForm(forms.Form):
+    """What the same form says of a rejection."""
+
+    note = forms.CharField(required=False, max_length=2_000)
 
 
 class NoteForm(forms.Form):
@@ -311,5 +326,5 @@ def needs(user: User) -> Q:
         found |= Q(run__state__in=(Run.State.STOPPED, Run.State.FAILED))
     if user.has_perm(APPROVE):
         # The requester cannot approve.
-        found |= Q(state=State.AWAITING) & (~Q(requested_by=user) | Q(requested_by=None))
+        found |= Q(state=State.AWAITING) & (~Q(approval__asked_by=user) | Q(approval__asked_by=None))
     return found

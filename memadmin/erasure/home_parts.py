@@ -6,12 +6,11 @@ from datetime import date, timedelta
 
 from django.contrib.auth.models import User
 from django.db.models import Count, Q
-from django.urls import reverse
 from django.utils.timezone import localdate
 
 from memadmin.counting import COUNT_CAP, count_up_to, counted
 from memadmin.erasure.models import RequestBatch, SubjectRequest
-from memadmin.erasure.permissions import APPROVE, HANDLE, VIEW
+from memadmin.erasure.permissions import HANDLE, VIEW
 from memadmin.erasure.reminders import owner_of, parked
 from memadmin.erasure.view_models import SOON, day
 from memadmin.home.charts import Chart, Series
@@ -25,38 +24,6 @@ DAYS_LEFT = (("overdue", -10_000, -1), ("0 to 3", 0, 3), ("4 to 14", 4, 14), ("1
 
 BY_A_PERSON = ("received", "checked", "awaiting")
 """States in which a request waits for a person."""
-
-
-@on_home("Requests to approve", APPROVE)
-def requests_to_approve(user: User) -> HomeParts:
-    """Erasures and batches that other people ask to approve. Two queries."""
-    cases = SubjectRequest.objects.awaiting_approval().filter(requested_by__isnull=False).exclude(requested_by=user)
-    batches = RequestBatch.objects.filter(state=RequestBatch.State.AWAITING, requested_by__isnull=False)
-    entries = [
-        Waiting(
-            f"{case} needs your approval",
-            case.get_absolute_url(),
-            "Review request",
-            "user-check",
-            facts=f"{case.get_kind_display().capitalize()} of a subject, requested by {case.requested_by}.",
-            age=due(case.due_on),
-            colour="yellow",
-        )
-        for case in cases.select_related("requested_by")[:MOST_SHOWN]
-    ]
-    entries += [
-        Waiting(
-            f"Batch {batch} needs your approval",
-            reverse("batches:batch", args=[batch.id]),
-            "Review batch",
-            "user-check",
-            facts=f"Requested by {batch.requested_by}.",
-            age=due(batch.due_on),
-            colour="yellow",
-        )
-        for batch in batches.exclude(requested_by=user).select_related("requested_by")[:MOST_SHOWN]
-    ]
-    return HomeParts(waiting=entries)
 
 
 @on_home("Due dates of requests", HANDLE)

@@ -11,17 +11,16 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils.timezone import now
 
-from memadmin.accounts.approvals.services import digest_of
 from memadmin.audit.models import AuditEvent
 from memadmin.counting import counted
 from memadmin.erasure.exceptions import Left, OutOfReach
+from memadmin.erasure.extents import extents_of
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.models.steps import holder_name
-from memadmin.erasure.scope import SubjectScope, scope_of
+from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.steps import STEPS, step_named, steps_with_rows
 from memadmin.erasure.steps.base import Counted
 from sessions_app.models import SessionFinding, Subject
-from sessions_app.services.subjects import merge_target
 
 DOWNLOADS = ("session.downloaded", "item.downloaded", "memory.exported", "access.copy_fetched")
 """Types of events of files that left the console."""
@@ -149,19 +148,24 @@ def holders(scope: SubjectScope, *, without: Container[str] = ()) -> Iterator[Ho
 
 
 def covered(subject: Subject, at: datetime | None = None) -> dict[str, Any]:
-    """Digest of the subjects, IDs and sessions that an approval covers as of a moment, by default now; with the moment.
+    """Digest of what an approval of this subject's erasure covers as of a moment, by default now; with the moment.
 
-    Four queries.
+    One query.
     """
     at = at or now()
-    whole = scope_of(merge_target(subject))
-    return {"digest": digest_of(whole.extent(at)), "at": at.isoformat()}
+    return {"digest": extents_of([subject.pk], at)[subject.pk], "at": at.isoformat()}
 
 
-def is_as_approved(request: SubjectRequest) -> bool:
-    """True if subjects, IDs and sessions are those of the preview. Five queries."""
+def covered_now(request: SubjectRequest) -> dict[str, Any] | None:
+    """The same as of the moment of the case's preview; None without one."""
     covers = request.preview.get("covers")
-    return bool(covers) and covers == covered(request.subject, datetime.fromisoformat(covers["at"]))
+    return covered(request.subject, datetime.fromisoformat(covers["at"])) if covers else None
+
+
+def is_as_counted(request: SubjectRequest) -> bool:
+    """True if subjects, IDs and sessions are those of the preview. One query."""
+    covers = covered_now(request)
+    return covers is not None and covers == request.preview["covers"]
 
 
 def out_of_reach(scope: SubjectScope) -> list[dict[str, Any]]:

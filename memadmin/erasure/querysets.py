@@ -31,9 +31,11 @@ class SubjectRequestQuerySet(models.QuerySet["SubjectRequest"]):
 
     def with_names(self) -> SubjectRequestQuerySet:
         """Requests with everything that lists show. One query more."""
-        return self.select_related(
-            "subject", "opened_by", "requested_by", "approved_by", "identity_checked_by", "run"
-        ).prefetch_related("subject__aliases")
+        batch = "scanned_by__request_batch__approval"
+        people = [f"{each}__{who}" for each in ("approval", batch) for who in ("asked_by", "decided_by")]
+        return self.select_related("subject", "opened_by", "identity_checked_by", "run", *people).prefetch_related(
+            "subject__aliases"
+        )
 
 
 class RequestBatchQuerySet(models.QuerySet["RequestBatch"]):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
-from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -21,12 +19,6 @@ HOLDS_ON_RECORDS = """
 SELECT DISTINCT number
 FROM sessions_app_sessionrecord AS r, memadmin_holds_on(r.id, r.subject_id, r.labels) AS number
 WHERE r.subject_id = ANY (%s)
-"""
-
-# Sessions that agents begin after the moment are left out, and those that a person attaches are not.
-SESSIONS_AT = """
-SELECT count(*), md5(string_agg(id::text, '' ORDER BY id)) FROM sessions_app_sessionrecord
-WHERE subject_id = ANY (%s) AND (registered_at <= %s OR subject_source = 'operator')
 """
 
 HELD_RECORDS = """
@@ -61,16 +53,6 @@ class SubjectScope:
         return Q(record_id__in=records.values("id")) | Q(
             owned, record_id__isnull=True, session_id__in=by_id.values("session_id")
         )
-
-    def extent(self, at: datetime) -> list[Any]:
-        """Subjects, numbers of their IDs, and a digest of their sessions, as of a moment: what one approval covers.
-
-        What agents add later under these IDs is not part of it, and is erased all the same. Two queries.
-        """
-        aliases = SubjectAlias.objects.filter(subject_id__in=self.group).order_by("pk").values_list("pk", flat=True)
-        with connection.cursor() as cursor:
-            cursor.execute(SESSIONS_AT, [self.group, at])
-            return [sorted(map(str, self.group)), list(aliases), *cursor.fetchone()]
 
     def holds(self) -> list[int]:
         """Numbers of the holds in force on the subject itself, which keep everything. One query."""

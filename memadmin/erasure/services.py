@@ -1,4 +1,6 @@
-"""Services of a case: open, check, preview, ask for approval, approve, cancel, refuse, extend, comment, leave out."""
+"""Services of a case: open, check, preview, ask for approval, approve, reject, cancel, refuse, extend, comment, leave
+out.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,13 @@ from django.db.models.functions import Now
 from django.utils.timezone import now
 
 from memadmin import audit
-from memadmin.accounts.approvals.services import digest_of
-from memadmin.accounts.same_person import addresses_of, is_same_person
+from memadmin.accounts.approvals import services as approvals
 from memadmin.audit.log.types import EventType
-from memadmin.derived_keys import SecretKeyChanged
 from memadmin.erasure import audit_events, locators, work
+from memadmin.erasure.approving import ERASURE, is_about, own_request
 from memadmin.erasure.deadlines import EXTENDED_MONTHS, due_date
 from memadmin.erasure.models import ErasureStep, RequestBatch, RequestNote, SubjectRequest
-from memadmin.erasure.preview import Preview, is_as_approved, preview_erasure
+from memadmin.erasure.preview import Preview, is_as_counted, preview_erasure
 from memadmin.erasure.scope import scope_of
 from memadmin.erasure.suppression.entering import may_be_entered
 from memadmin.runs import services as runs
@@ -59,14 +60,9 @@ class AlreadyStarted(WrongState):
         self.args = (f"The erasure of {request} has started and cannot be stopped any more. It can be paused.",)
 
 
-class NotSecondApprover(RequestError):
-    def __init__(self) -> None:
-        super().__init__("You requested this yourself. Another person has to approve it.")
-
-
 class OwnRequest(RequestError):
     def __init__(self, what: str = "This request") -> None:
-        super().__init__(f"{what} is about yourself. Another person has to handle it. Nothing was changed.")
+        super().__init__(own_request(what))
 
 
 class WrongKey(RequestError):
@@ -85,16 +81,11 @@ class PreviewNeeded(RequestError):
         super().__init__("Count first what would be erased: the preview is missing or too old.")
 
 
-class ShownChanged(RequestError):
-    def __init__(self) -> None:
-        super().__init__("It was counted again after you opened this page. Nothing was approved. Read the new counts.")
-
-
 class ExtentChanged(RequestError):
     def __init__(self) -> None:
         super().__init__(
             "Subjects were merged or separated, or IDs or sessions were added or removed, after the count. "
-            "Nothing was approved. Count again first."
+            "Count again first. Nothing was changed."
         )
 
 
@@ -179,9 +170,9 @@ def check_identity(request: SubjectRequest, *, note: str, by: User) -> SubjectRe
 
 
 def make_preview(request: SubjectRequest, *, by: User | None) -> Preview:
-    """Counts what would be erased and stores it with the case. Raises WrongState and OwnRequest.
+    """Counts what would be erased and stores it with the case: what waits for approval is void, and is requested again.
 
-    Reads all stores, without a lock on the case.
+    Reads all stores, without a lock on the case. Raises WrongState and OwnRequest.
     """
     if request.kind != Kind.ERASURE or request.state not in (State.RECEIVED, State.CHECKED, State.AWAITING):
         raise WrongState(request)
@@ -196,7 +187,9 @@ def make_preview(request: SubjectRequest, *, by: User | None) -> Preview:
             counters={"rows": preview.rows, "held": preview.held},
         )
         request.note(Code.PREVIEWED, by=by)
-        SubjectRequest.objects.filter(pk=request.pk).update(preview=preview.as_json(), previewed_at=Now())
+        columns = {"state": State.CHECKED} if request.state == State.AWAITING else {}
+        approvals.make_void(request, by=by)
+        SubjectRequest.objects.filter(pk=request.pk).update(preview=preview.as_json(), previewed_at=Now(), **columns)
     return preview
 
 
@@ -207,66 +200,59 @@ def request_approval(request: SubjectRequest, *, by: User) -> SubjectRequest:
     if request.kind != Kind.ERASURE:
         raise WrongState(request)
     require_preview(request)
-    if not is_as_approved(request):
+    if not is_as_counted(request):
         raise ExtentChanged
     refuse_held(request)
-    return changed(
-        request,
-        audit_events.APPROVAL_REQUESTED,
-        Code.REQUESTED,
-        by=by,
-        state=State.AWAITING,
-        requested_by=by,
-        requested_at=Now(),
-    )
+    with approvals.asking(ERASURE, request, by=by):
+        request.note(Code.REQUESTED, by=by)
+        SubjectRequest.objects.filter(pk=request.pk).update(state=State.AWAITING)
+    request.refresh_from_db()
+    return request
 
 
 def approve_request(
-    request: SubjectRequest, *, by: User, typed: str, shown: str, window: timedelta | None = None
+    request: SubjectRequest, *, by: User, typed: str, shown: str, note: str = "", window: timedelta | None = None
 ) -> SubjectRequest:
-    """Approves what was `shown`, see `shown_by`, as the second person. Starts when the time to cancel is over.
+    """Approves what was `shown`, as the second person. Starts when the time to cancel is over.
 
-    Raises WrongState, WrongKey, SubjectHeld, PreviewNeeded, ShownChanged, ExtentChanged, and NotSecondApprover or
-    OwnRequest, which are recorded.
+    Raises WrongState, ApprovalError, WrongKey, SubjectHeld and PreviewNeeded.
     """
-    window = settings.CANCEL_WINDOW if window is None else window
-    try:
-        with transaction.atomic():
-            request = locked(request, State.AWAITING, by=by)
-            if not is_second_person(request, by):
-                raise NotSecondApprover
-            keys = SubjectAlias.objects.filter(subject_id__in=request.subject.group_ids(), key=typed.strip())
-            if not keys.exists():
-                raise WrongKey
-            refuse_held(request)
-            require_preview(request, at_most=APPROVAL_AGE)
-            if shown != shown_by(request):
-                raise ShownChanged
-            if not is_as_approved(request):
-                raise ExtentChanged
-            starts_at = now() + window
-            run = runs.request_run(work.RUN_KIND, by=by, retry_at=starts_at)
-            return changed(
-                request,
-                audit_events.REQUEST_APPROVED,
-                Code.APPROVED,
-                by=by,
-                state=State.APPROVED,
-                approved_by=by,
-                approved_at=Now(),
-                starts_at=starts_at,
-                run=run,
-            )
-    except (NotSecondApprover, OwnRequest):
-        audit.record_alone(
-            audit_events.APPROVAL_DENIED, by=by, target=request, subject=request.subject_id, outcome="denied"
-        )
-        raise
+    with approvals.deciding(request, by=by):
+        request = locked(request, State.AWAITING)
+        approvals.approve(request, by=by, shown=shown, check=lambda: check_approval(request, typed))
+        starts_at = now() + (settings.CANCEL_WINDOW if window is None else window)
+        run = runs.request_run(work.RUN_KIND, by=by, retry_at=starts_at)
+        columns: dict[str, Any] = {"state": State.APPROVED, "starts_at": starts_at, "run": run}
+        return changed(request, audit_events.REQUEST_APPROVED, Code.APPROVED, by=by, text=note, **columns)
 
 
-def shown_by(about: SubjectRequest | RequestBatch) -> str:
-    """Digest of the counts that the page of a case or batch shows to who approves it."""
-    return digest_of(about.preview)
+def steps_for(request: SubjectRequest, user: User) -> approvals.Steps:
+    """What a user can do about the approval of a case. Up to nine queries."""
+    steps = approvals.steps_for(request, user)
+    if steps.decide and (holds := scope_of(request.subject, []).holds()):
+        return approvals.Steps(reject=True, why_not=str(SubjectHeld(holds)))
+    return steps
+
+
+def check_approval(request: SubjectRequest, typed: str) -> None:
+    """Raises WrongKey, SubjectHeld and PreviewNeeded."""
+    if not SubjectAlias.objects.filter(subject_id__in=request.subject.group_ids(), key=typed.strip()).exists():
+        raise WrongKey
+    refuse_held(request)
+    require_preview(request, at_most=APPROVAL_AGE)
+
+
+def reject_request(request: SubjectRequest, *, by: User, note: str = "") -> SubjectRequest:
+    """Returns a request to who handles it, instead of approving it; or withdraws one's own. Raises WrongState,
+    OwnRequest and ApprovalError.
+    """
+    with approvals.deciding(request, by=by):
+        request = locked(request, State.AWAITING, by=by)
+        approvals.reject(request, by=by)
+        request.note(Code.SENT_BACK, by=by, text=note)
+        SubjectRequest.objects.filter(pk=request.pk).update(state=State.CHECKED)
+    request.refresh_from_db()
+    return request
 
 
 def has_preview(about: SubjectRequest | RequestBatch, *, at_most: timedelta = PREVIEW_AGE) -> bool:
@@ -280,42 +266,15 @@ def require_preview(about: SubjectRequest | RequestBatch, *, at_most: timedelta 
         raise PreviewNeeded
 
 
-def is_second_person(request: SubjectRequest | RequestBatch, user: User) -> bool:
-    """True if this user may approve: another person than the requester, by account and by e-mail address."""
-    # Of a deleted account it is not known who it was: the approval is requested again.
-    return request.requested_by is not None and not is_same_person(user, request.requested_by)
-
-
 def refuse_own(request: SubjectRequest, by: User | None) -> None:
     """Raises OwnRequest if the request is about this operator. Up to four queries."""
     if by is not None and is_about(request, by):
         raise OwnRequest
 
 
-def is_about(request: SubjectRequest, user: User) -> bool:
-    """True if the request is about this operator: the user name or an e-mail address is an ID of the subject, or one
-    of the further names of the case.
-    """
-    keys = SubjectAlias.objects.filter(subject_id__in=request.subject.group_ids()).values_list("key", flat=True)
-    try:
-        known_as = locators.unseal(request.locators)
-    except SecretKeyChanged:
-        known_as = []
-    known = {text.strip().casefold() for text in (*keys, *known_as)}
-    return not known.isdisjoint({user.username.casefold(), *addresses_of(user)})
-
-
 def refuse_held(request: SubjectRequest) -> None:
     if holds := scope_of(request.subject, []).holds():
         raise SubjectHeld(holds)
-
-
-@transaction.atomic
-def send_back(request: SubjectRequest, *, note: str, by: User) -> SubjectRequest:
-    """Returns a request to who handles it, instead of approving it. Raises WrongState."""
-    request = locked(request, State.AWAITING, by=by)
-    columns: dict[str, Any] = {"state": State.CHECKED, "requested_by": None, "requested_at": None}
-    return changed(request, audit_events.REQUEST_SENT_BACK, Code.SENT_BACK, by=by, text=note, **columns)
 
 
 def cancel_request(request: SubjectRequest, *, note: str, by: User) -> SubjectRequest:
@@ -336,6 +295,7 @@ def cancel_request(request: SubjectRequest, *, note: str, by: User) -> SubjectRe
         if was_approved or (request.is_closed and request.state != State.CANCELLED):
             # Approved, or closed, a moment ago.
             raise WrongState(request)
+        approvals.make_void(request, by=by)
         columns: dict[str, Any] = (
             {} if request.is_closed else {"state": State.CANCELLED, "closed_at": Now(), "locators": b""}
         )
@@ -346,6 +306,7 @@ def cancel_request(request: SubjectRequest, *, note: str, by: User) -> SubjectRe
 def refuse_request(request: SubjectRequest, *, reason: SubjectRequest.Refusal, note: str, by: User) -> SubjectRequest:
     """Ends a case without fulfilling it. Raises WrongState."""
     request = locked(request, State.RECEIVED, State.CHECKED, State.AWAITING, by=by)
+    approvals.make_void(request, by=by)
     return changed(
         request,
         audit_events.REQUEST_REFUSED,
@@ -424,11 +385,7 @@ def leave_out(request: SubjectRequest, step: ErasureStep, *, note: str, by: User
 
 def locked(request: SubjectRequest, *states: SubjectRequest.State, by: User | None = None) -> SubjectRequest:
     """The locked case. Raises WrongState if it is in none of these states, and OwnRequest if it is about `by`."""
-    request = (
-        SubjectRequest.objects.select_for_update(of=("self",))
-        .select_related("subject", "requested_by")
-        .get(pk=request.pk)
-    )
+    request = SubjectRequest.objects.select_for_update(of=("self",)).select_related("subject").get(pk=request.pk)
     if request.state not in states:
         raise WrongState(request)
     refuse_own(request, by)

@@ -16,7 +16,7 @@ from memadmin.erasure.models import ErasureStep, RequestBatch, SubjectRequest
 from memadmin.erasure.permissions import APPROVE
 from memadmin.erasure.preview import Preview
 from memadmin.erasure.scan.progress import KEY, Progress
-from memadmin.erasure.services import has_preview, is_second_person
+from memadmin.erasure.services import has_preview
 from memadmin.runs.models import Run
 from memadmin.runs.templatetags.runs import length_of_time
 from memadmin.web.templatetags.memadmin import day_and_minute
@@ -126,11 +126,6 @@ class ProgressView:
         raise NotImplementedError
 
     @property
-    def is_second_person(self) -> bool:
-        """True if another person than the viewer requested the approval."""
-        return is_second_person(self.shown, self.viewer)
-
-    @property
     def run(self) -> Run | None:
         return self.shown.run
 
@@ -178,12 +173,16 @@ class ProgressView:
     @property
     def second_person(self) -> str:
         """Name of the person who approved, or who is waited for."""
-        shown = self.shown
-        if shown.approved_at:
-            return shown.approved_by.username if shown.approved_by else "a deleted account"
-        if shown.state != State.AWAITING:
+        decision = self.shown.decision
+        if decision and decision.is_approved:
+            return decision.decided_by.username if decision.decided_by else "a deleted account"
+        if decision is None or self.shown.state != State.AWAITING:
             return ""
-        return "waiting for you" if self.viewer.has_perm(APPROVE) and self.is_second_person else "waiting"
+        return (
+            "waiting"
+            if decision.asked_by in (None, self.viewer) or not self.viewer.has_perm(APPROVE)
+            else "waiting for you"
+        )
 
     @property
     def time_to_cancel(self) -> str:
@@ -334,7 +333,7 @@ class CaseView(ProgressView):
         return [
             *self._first_stages(),
             ("Preview", day_and_minute(case.previewed_at) if case.previewed_at else "", self._is_preview_done),
-            ("Second person", self.second_person, case.approved_at is not None),
+            ("Second person", self.second_person, case.run_id is not None),
             ("Cancel window", self.time_to_cancel, case.is_started),
             ("Running", self._running, is_scanned or (case.is_closed and case.is_started)),
             ("Scanning", self.scanned or "at once, then a day later", case.is_closed and bool(case.scans)),

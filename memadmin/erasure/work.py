@@ -13,11 +13,13 @@ from django.db.models.functions import Coalesce, Now
 from django.utils.timezone import now
 
 from memadmin import audit
+from memadmin.accounts.approvals import services as approvals
 from memadmin.erasure import audit_events, closing, locators, scan
+from memadmin.erasure.approving import ERASURE
 from memadmin.erasure.exceptions import OutOfReach
 from memadmin.erasure.mails import mail_handlers
 from memadmin.erasure.models import ErasureStep, RequestNote, SubjectRequest
-from memadmin.erasure.preview import Preview, downloads, is_as_approved, preview_erasure, replace_out_of_reach
+from memadmin.erasure.preview import Preview, downloads, is_as_counted, preview_erasure, replace_out_of_reach
 from memadmin.erasure.scan import CLEAN
 from memadmin.erasure.scan.sessions import erase_strays
 from memadmin.erasure.scope import SubjectScope, scope_of
@@ -175,12 +177,23 @@ def start(lease: Lease, request: SubjectRequest) -> None:
 
 
 def refuse_another_extent(request: SubjectRequest) -> None:
-    """Raises NeedsDecision if subjects, IDs or sessions changed since the preview. They are locked by the fence."""
-    if request.subject.merged_into_id or not is_as_approved(request):
+    """Raises NeedsDecision if what would be erased is not what was approved. Subjects, IDs and sessions are locked by
+    the fence.
+    """
+    if request.subject.merged_into_id or not is_as_counted(request) or not is_approved(request):
         raise NeedsDecision(
-            "Subjects were merged or separated, or IDs or sessions were added or removed, after the approval. "
-            "Nothing was erased. Cancel this request and open another."
+            "Subjects were merged or separated, IDs or sessions were added or removed, or what was counted differs, "
+            "after the approval. Nothing was erased. Cancel this request and open another."
         )
+
+
+def is_approved(request: SubjectRequest) -> bool:
+    """True if it was approved as it is now: alone, with its batch, or before the backup that a replay follows."""
+    if request.run and "replays" in request.run.parameters:
+        return True
+    if (decision := request.decision) == request.approval:
+        return approvals.is_as_approved(ERASURE, request)
+    return decision is not None and decision.is_approved
 
 
 def enter_in_ledger(request: SubjectRequest, scope: SubjectScope) -> None:

@@ -205,9 +205,8 @@ def approve_redaction(redaction: Redaction, *, by: User, typed: str, shown: str)
     """
     with approvals.deciding(redaction, by=by):
         redaction = locked(redaction)
-        approvals.require_waiting(redaction)
-        check_typed(typed, redaction.shown_places)
-        approvals.approve(redaction, by=by, shown=shown)
+        check = partial(check_typed, typed, redaction.shown_places)
+        approvals.approve(redaction, by=by, shown=shown, check=check)
         Run.objects.filter(pk=redaction.run_id).update(retry_at=None, reason="")
         wake(redaction.run)
     return redaction
@@ -288,9 +287,7 @@ def begin(lease: Lease, redaction: Redaction) -> bool:
     is_too_late = redaction.expires_at <= now()
     if redaction.is_awaiting and not is_too_late:
         raise Wait(AWAITS_APPROVAL, retry_after=redaction.expires_at - now())
-    is_approved = redaction.approval is None or (
-        redaction.approval.is_approved and approvals.is_digest_of(redaction.approval.digest, shown_of(redaction))
-    )
+    is_approved = redaction.approval is None or approvals.is_as_approved(REDACTION, redaction)
     with lease.chunk() as run:
         if not is_approved:
             run.add_exception(LeftReason.NOT_APPROVED.value)

@@ -8,6 +8,3 @@ FROM sessions_app_redaction WHERE needs_approval;
 
 UPDATE sessions_app_redaction SET approval_id = a.id
 FROM accounts_approval AS a WHERE a.kind = 'redaction' AND a.object_ref = sessions_app_redaction.id;
-
--- Tables whose foreign keys are still to be checked cannot lose columns.
-SET CONSTRAINTS ALL IMMEDIATE;

@@ -12,10 +12,11 @@ from django.urls import reverse
 
 from memadmin.accounts import reauth_views
 from memadmin.audit.models import AuditEvent
-from memadmin.erasure.services import send_back, shown_by
+from memadmin.erasure.services import reject_request
 from memadmin.rehearsal import Rehearsal
 from sessions_app.models import SessionIdPattern, SessionStore
 from tests.accounts.factors import code_of, let_proof_age, with_app
+from tests.approvals import shown
 from tests.builders import make_subject
 from tests.erasure.builders import awaiting
 from tests.people import person
@@ -162,7 +163,7 @@ def test_a_denial_is_recorded_once_and_needs_no_question(client: Client) -> None
     let_proof_age(client)
     page = client.post(f"{case.get_absolute_url()}approve/", {"is_read": "on", "typed": "cust_1"})
     assert (page.status_code, "Confirm your password" in page.text) == (403, False)
-    assert AuditEvent.objects.get(type="request.approval_denied").outcome == "denied"
+    assert AuditEvent.objects.get(type="approval.decided").outcome == "denied"
 
 
 def test_someone_else_who_decides_meanwhile_is_told_after_the_answer(client: Client) -> None:
@@ -171,16 +172,16 @@ def test_someone_else_who_decides_meanwhile_is_told_after_the_answer(client: Cli
     case = awaiting(make_subject("cust_1"), by=officer)
     address = f"{case.get_absolute_url()}approve/"
     let_proof_age(client)
-    wrong = client.post(address, {"is_read": "on", "typed": "cust_2"})
+    wrong = client.post(address, {"is_read": "on", "typed": "cust_2", "shown": shown(case)})
     assert (wrong.status_code, "Confirm your password" in wrong.text) == (422, False)
-    asked = client.post(address, {"is_read": "on", "typed": "cust_1", "shown": shown_by(case)})
+    asked = client.post(address, {"is_read": "on", "typed": "cust_1", "shown": shown(case)})
     assert "Confirm your password to approve an erasure." in asked.text
     assert "cust_1" not in str(asked.headers)
-    send_back(case, by=second, note="Too broad.")
+    reject_request(case, by=second, note="Too broad.")
     late = client.post(address, {**kept(asked.text), "confirm-password": second.username})
     assert late.status_code == 409
     case.refresh_from_db()
-    assert case.approved_by is None
+    assert case.run is None
 
 
 def test_a_wrong_answer_asks_again_and_keeps_all(boss: Client, clerk: User) -> None:

@@ -51,9 +51,9 @@ def measure(sizes: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def measure_batch(keys: Sequence[str], officer: User, second: User) -> dict[str, Any]:
+    from memadmin.accounts.approvals.services import shown_now
     from memadmin.erasure.batches import services
     from memadmin.erasure.models import RequestBatch
-    from memadmin.erasure.services import shown_by
     from memadmin.runs.models import Run
     from tests.erasure.batches import csv_of, let_a_day_pass, uploaded, work_off_batch
 
@@ -61,7 +61,7 @@ def measure_batch(keys: Sequence[str], officer: User, second: User) -> dict[str,
     with measured() as counting:
         batch = uploaded(csv_of(*keys), by=officer)
     batch = services.request_approval(batch, by=officer)
-    batch = services.approve(batch, by=second, typed=f"erase {len(keys)}", shown=shown_by(batch), window=timedelta(0))
+    batch = services.approve(batch, by=second, typed=f"erase {len(keys)}", shown=shown_now(batch), window=timedelta(0))
     with measured() as erasing:
         work_off_batch(batch)
     let_a_day_pass(batch)

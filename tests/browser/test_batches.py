@@ -53,7 +53,7 @@ def test_a_batch_is_uploaded_corrected_and_approved_by_keyboard(page: Page, sign
     ask = page.get_by_role("button", name="Ask for approval of 2 subjects")
     expect(ask).to_be_enabled()
     ask.press("Enter")
-    expect(page.get_by_text("You requested this batch.")).to_be_visible()
+    expect(page.get_by_text("Another person than the requester has to approve it.")).to_be_visible()
     sign_in("compliance", "reviewer")
     page.goto(batch.get_absolute_url())
     page.get_by_label("I read the preview").press("Space")

@@ -19,12 +19,17 @@ from memadmin.accounts.grants import services as grants
 from memadmin.accounts.models import Approval, ContentGrant
 from memadmin.audit.models import AuditActor
 from memadmin.deploy.roles import Roles
+from memadmin.erasure.models import RequestBatch, SubjectRequest
 from memadmin.retention.holds.services import request_release
 from memadmin.retention.models import LegalHold, PolicyVersion
+from memadmin.runs.services import request_run
 from tests.agents import run_sql, value_of
 from tests.approvals import shown, without_triggers
+from tests.builders import make_subject
 from tests.deploy.connecting import connected_as, refusal
 from tests.deploy.test_proven_actors import BELIEVING, SET
+from tests.erasure.batches import awaiting_batch, csv_of
+from tests.erasure.builders import awaiting
 from tests.people import person
 from tests.retention import policies
 from tests.retention.builders import make_hold
@@ -71,6 +76,17 @@ def asked_change(by: User) -> PolicyVersion:
     return policies.proposed(policies.in_force("Chats", days=365), by=by)
 
 
+def asked_erasure(by: User) -> SubjectRequest:
+    request_run("erasure", by=by)
+    return awaiting(make_subject(uuid4().hex), by=by)
+
+
+def asked_batch(by: User) -> RequestBatch:
+    key = uuid4().hex
+    make_subject(key)
+    return awaiting_batch(csv_of(key), by=by)
+
+
 CASES = {
     "grant": Case(
         "accounts_contentgrant",
@@ -78,6 +94,16 @@ CASES = {
         asked_grant,
         names={"review it as an officer": "UPDATE {table} SET reviewed_by_id = {officer}"},
     ),
+    "erasure": Case(
+        "erasure_subjectrequest",
+        "starts_at = now(), state = 'approved'",
+        asked_erasure,
+        names={
+            "start without a time to cancel": "UPDATE {table} SET state = 'approved',"
+            " run_id = (SELECT id FROM runs_run LIMIT 1)"
+        },
+    ),
+    "erasure_batch": Case("erasure_requestbatch", "starts_at = now(), state = 'approved'", asked_batch),
     "hold_release": Case("retention_legalhold", "released_at = now()", asked_release),
     "policy_change": Case(
         "retention_policyversion",

@@ -10,13 +10,13 @@ from memadmin.audit.transparency.sequencer import Sequencer
 from memadmin.deploy.roles import Roles
 from memadmin.erasure.batches import services
 from memadmin.erasure.models import SubjectRequest
-from memadmin.erasure.services import shown_by
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from memories_app.models import Memory
 from sessions_app.models import SessionRecord
 from sessions_app.services.sessions import attach_sessions
 from tests.agents import add_items, attach_main_store, value_of
+from tests.approvals import shown
 from tests.builders import make_subject
 from tests.deploy.connecting import bring_into_force, logged_in_as
 from tests.erasure.batches import csv_of, make_subjects, work_off_batch
@@ -82,8 +82,7 @@ def test_the_worker_carries_out_a_batch(agent_tables: None, in_force: Roles) -> 
         carry_on(batch.preview_run)
     with logged_in_as(in_force["web"]):
         batch = services.request_approval(batch, by=officer)
-        shown = shown_by(batch)
-        batch = services.approve(batch, by=second, typed="erase 2", shown=shown, window=timedelta(0))
+        batch = services.approve(batch, by=second, typed="erase 2", shown=shown(batch), window=timedelta(0))
     with logged_in_as(in_force["worker"]):
         work_off_batch(batch)
     assert {request.state for request in SubjectRequest.objects.all()} == {State.SCANNING}

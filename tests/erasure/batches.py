@@ -10,10 +10,10 @@ from django.contrib.auth.models import User
 from memadmin.audit.transparency.sequencer import Sequencer
 from memadmin.erasure.batches import services
 from memadmin.erasure.models import RequestBatch, SubjectRequest
-from memadmin.erasure.services import shown_by
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from sessions_app.models import Subject, SubjectAlias
+from tests.approvals import shown
 from tests.erasure.builders import waits_for_log
 
 
@@ -49,7 +49,7 @@ def approved_batch(data: bytes, *, by: User, second: User) -> RequestBatch:
     """A batch whose time to cancel is over."""
     batch = awaiting_batch(data, by=by)
     count = services.accepted_lines(batch).count()
-    return services.approve(batch, by=second, typed=f"erase {count}", shown=shown_by(batch), window=timedelta(0))
+    return services.approve(batch, by=second, typed=f"erase {count}", shown=shown(batch), window=timedelta(0))
 
 
 def work_off_batch(batch: RequestBatch) -> Run:

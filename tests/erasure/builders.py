@@ -13,6 +13,7 @@ from memadmin.erasure.models import SubjectRequest
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from sessions_app.models import Subject
+from tests.approvals import shown
 
 Kind, Channel = SubjectRequest.Kind, SubjectRequest.Channel
 
@@ -35,9 +36,7 @@ def approved(subject: Subject, *, by: User, second: User, **columns: Any) -> Sub
     """An approved erasure whose time to cancel is over."""
     request = awaiting(subject, by=by, **columns)
     key = subject.aliases.get(is_primary=True).key
-    return services.approve_request(
-        request, by=second, typed=key, shown=services.shown_by(request), window=timedelta(0)
-    )
+    return services.approve_request(request, by=second, typed=key, shown=shown(request), window=timedelta(0))
 
 
 def work_off(request: SubjectRequest) -> Run:

@@ -14,10 +14,11 @@ from memadmin.audit.models import AuditEvent
 from memadmin.erasure.batches import services
 from memadmin.erasure.batches.work import open_case
 from memadmin.erasure.models import RequestBatch, SubjectRequest
-from memadmin.erasure.services import latest_due_date, shown_by
+from memadmin.erasure.services import latest_due_date
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from tests.accounts.factors import let_proof_age
+from tests.approvals import shown
 from tests.erasure.batches import (
     approved_batch,
     awaiting_batch,
@@ -86,15 +87,15 @@ def test_from_the_upload_to_the_end_in_two_browsers(first: Client, second: Clien
     assert first.post(f"{here}ask/").status_code == 302
     assert "Another person has to approve" in text(first.get(here))
     batch.refresh_from_db()
-    confirmed = {"is_read": "on", "typed": "erase 3", "shown": shown_by(batch)}
+    confirmed = {"is_read": "on", "typed": "erase 3", "shown": shown(batch)}
     assert first.post(f"{here}approve/", confirmed).status_code == 403
     page = text(second.get(here))
     assert "waiting for you" in page
     assert "Approve erasure of 3 subjects" in page
-    assert second.post(f"{here}approve/", {"is_read": "on", "typed": "erase 2"}).status_code == 422
-    assert second.post(f"{here}approve/", {"typed": "erase 3"}).status_code == 422
+    assert second.post(f"{here}approve/", {**confirmed, "typed": "erase 2"}).status_code == 422
+    assert second.post(f"{here}approve/", {**confirmed, "is_read": ""}).status_code == 422
     of_other_counts = second.post(f"{here}approve/", {**confirmed, "shown": "0"})
-    assert (of_other_counts.status_code, "Read the new counts." in text(of_other_counts)) == (409, True)
+    assert (of_other_counts.status_code, "Read it again." in text(of_other_counts)) == (409, True)
     assert second.post(f"{here}approve/", confirmed).status_code == 302
     page = text(first.get(here))
     assert "Until then it can be cancelled" in page
@@ -120,7 +121,7 @@ def test_from_the_upload_to_the_end_in_two_browsers(first: Client, second: Clien
     assert types >= {
         f"batch.{name}"
         for name in (
-            *("uploaded", "line_corrected", "previewed", "approval_requested", "approval_denied", "approved"),
+            *("uploaded", "line_corrected", "previewed", "approved"),
             *("started", "closed", "outcome_downloaded"),
         )
     }
@@ -193,7 +194,7 @@ def test_approving_needs_a_recent_sign_in(second: Client, officer: User, colleag
     batch = awaiting_batch(csv_of("ann"), by=officer)
     let_proof_age(second)
     answer = second.post(
-        f"{batch.get_absolute_url()}approve/", {"is_read": "on", "typed": "erase 1", "shown": shown_by(batch)}
+        f"{batch.get_absolute_url()}approve/", {"is_read": "on", "typed": "erase 1", "shown": shown(batch)}
     )
     batch.refresh_from_db()
     assert (answer.status_code, batch.state) != (302, State.APPROVED)
@@ -206,8 +207,7 @@ def test_it_is_sent_back_paused_resumed_and_retried(
     _ann, bob = make_subjects(["ann", "bob"])
     batch = awaiting_batch(csv_of("ann", "bob"), by=officer)
     here = batch.get_absolute_url()
-    assert second.post(f"{here}send-back/", {"note": ""}).status_code == 422
-    assert second.post(f"{here}send-back/", {"note": "which list?"}).status_code == 302
+    assert second.post(f"{here}reject/", {"note": "which list?"}).status_code == 302
     assert "which list?" in text(first.get(here))
     assert first.post(f"{here}pause/").status_code == 409
     assert first.post(f"{here}count/").status_code == 302

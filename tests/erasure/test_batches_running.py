@@ -20,13 +20,14 @@ from memadmin.erasure.batches import outcomes, services
 from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.models import RequestBatch, SubjectRequest, SuppressionEntry
 from memadmin.erasure.scan import tables
-from memadmin.erasure.services import WrongState, shown_by
+from memadmin.erasure.services import WrongState
 from memadmin.runs.models import Run
 from memories_app.models import Memory
 from sessions_app.models import SessionRecord
 from sessions_app.services.discovery import discover
 from sessions_app.services.sessions import attach_sessions
 from tests.agents import add_items, attach_main_store, run_sql, second_connection, user, value_of
+from tests.approvals import shown
 from tests.erasure import killed
 from tests.erasure.batches import (
     approved_batch,
@@ -170,7 +171,7 @@ def test_of_two_approvers_at_once_one_approves(officer: User, second: User) -> N
         try:
             mine = RequestBatch.objects.get(pk=batch.pk)
             together.wait()
-            services.approve(mine, by=by, typed="erase 1", shown=shown_by(mine))
+            services.approve(mine, by=by, typed="erase 1", shown=shown(mine))
             ends.append("approved")
         except WrongState:
             ends.append("too late")
@@ -216,8 +217,9 @@ def test_the_command_erases_a_file_and_continues(
     assert report["broken"] == ["line 4: Unknown subject."]
     assert RequestBatch.objects.get() == batch
     assert batch.starts_at is not None
-    assert batch.approved_at is not None
-    assert batch.starts_at - batch.approved_at < timedelta(minutes=1)
+    assert batch.approval
+    assert batch.approval.decided_at
+    assert batch.starts_at - batch.approval.decided_at < timedelta(minutes=1)
 
 
 @pytest.mark.parametrize(

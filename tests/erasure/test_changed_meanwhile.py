@@ -13,19 +13,26 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.utils.timezone import now
 
+from memadmin.accounts.approvals.services import ChangedSinceAsked, ShownChanged
 from memadmin.erasure import locators, services, work
-from memadmin.erasure.models import SubjectRequest, SuppressionEntry
+from memadmin.erasure.batches import outcomes
+from memadmin.erasure.batches import services as batches
+from memadmin.erasure.batches.outcomes import LineOutcome
+from memadmin.erasure.models import RequestBatch, SubjectRequest, SuppressionEntry
 from memadmin.erasure.preview import Preview, preview_erasure
 from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.suppression import entering
 from memadmin.erasure.suppression.ledger import Ledger, session_digests, subject_digests
 from memadmin.retention.models import LegalHold
+from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from memadmin.runs.services import InvalidRunState, cancel_run, resume_run
 from sessions_app.models import SessionRecord, Subject, SubjectAlias, SubjectKind
 from sessions_app.services.sessions import attach_sessions
 from sessions_app.services.subjects import add_alias, merge_subjects, undo_merge
 from tests.agents import add_items, attach_main_store
+from tests.approvals import shown
+from tests.erasure.batches import approved_batch, awaiting_batch, csv_of, let_a_day_pass, make_subjects, work_off_batch
 from tests.erasure.builders import approved, awaiting, make_request, work_off
 from tests.erasure.faults import items_of, with_sessions, work_to_the_end
 from tests.people import signed_in
@@ -76,16 +83,43 @@ WAYS = ("merge", "session", "id")
 def test_an_approval_is_of_what_its_page_showed(ada: Subject, officer: User, second: User, how: str) -> None:
     bob = with_sessions("bob-1", by=officer)
     request = awaiting(ada, by=officer)
-    read = services.shown_by(request)
+    read = shown(request)
     widen(how, ada, bob, by=officer)
+    with pytest.raises(ShownChanged):
+        services.approve_request(request, by=second, typed="ada-1", shown=read)
+    page = signed_in(second).get(request.get_absolute_url()).content.decode()
+    assert "This has changed since the approval was requested." in page
+    assert "Approve erasure" not in page
+    with pytest.raises(ChangedSinceAsked):
+        services.approve_request(request, by=second, typed="ada-1", shown=shown(request))
+    services.reject_request(request, by=second)
     with pytest.raises(services.ExtentChanged):
-        services.approve_request(request, by=second, typed="ada-1", shown=read)
+        services.request_approval(request, by=officer)
     services.make_preview(request, by=officer)
-    with pytest.raises(services.ShownChanged):
+    request = services.request_approval(request, by=officer)
+    assert not Run.objects.exists()
+    services.approve_request(request, by=second, typed="ada-1", shown=shown(request))
+
+
+def test_count_made_anew_makes_the_approval_void(ada: Subject, officer: User, second: User) -> None:
+    request = awaiting(ada, by=officer)
+    read, before = shown(request), request.approval
+    services.make_preview(request, by=officer)
+    with pytest.raises(services.WrongState):
         services.approve_request(request, by=second, typed="ada-1", shown=read)
-    request.refresh_from_db()
-    assert (request.state, request.approved_by, Run.objects.exists()) == (State.AWAITING, None, False)
-    services.approve_request(request, by=second, typed="ada-1", shown=services.shown_by(request))
+    request = services.request_approval(request, by=officer)
+    assert before
+    before.refresh_from_db()
+    assert (before.decision, request.approval == before) == ("void", False)
+    with pytest.raises(ShownChanged):
+        services.approve_request(request, by=second, typed="ada-1", shown=read)
+
+
+def test_changed_count_after_the_approval_stops_it(ada: Subject, officer: User, second: User) -> None:
+    """As by whoever can write the table: the receipt would state what nobody approved."""
+    request = approved(ada, by=officer, second=second)
+    SubjectRequest.objects.filter(pk=request.pk).update(preview={**request.preview, "holders": []})
+    assert (work_off(request).state, items_of("ada-1")) == (Run.State.STOPPED, 50)
 
 
 @pytest.mark.parametrize("how", WAYS)
@@ -97,6 +131,75 @@ def test_what_widens_a_case_after_the_approval_stops_it(ada: Subject, officer: U
     assert (run.state, items_of("ada-1"), items_of("bob-1")) == (Run.State.STOPPED, 50, 50)
     assert "Nothing was erased. Cancel this request and open another." in run.reason
     services.cancel_request(request, note="widened", by=officer)
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_an_approval_of_a_batch_is_of_what_its_page_showed(ada: Subject, officer: User, second: User, how: str) -> None:
+    bob = with_sessions("bob-1", by=officer)
+    batch = awaiting_batch(csv_of("ada-1"), by=officer)
+    read = shown(batch)
+    widen(how, ada, bob, by=officer)
+    with pytest.raises(ShownChanged):
+        batches.approve(batch, by=second, typed="erase 1", shown=read)
+    page = signed_in(second).get(batch.get_absolute_url()).content.decode()
+    assert "This has changed since the approval was requested." in page
+    assert "Approve erasure" not in page
+    with pytest.raises(ChangedSinceAsked):
+        batches.approve(batch, by=second, typed="erase 1", shown=shown(batch))
+    batches.reject(batch, by=second)
+    with pytest.raises(services.ExtentChanged):
+        batches.request_approval(batch, by=officer)
+    batch = batches.count_again(batch, by=officer)
+    assert batch.preview_run
+    carry_on(batch.preview_run)
+    batch = batches.request_approval(batch, by=officer)
+    batches.approve(batch, by=second, typed="erase 1", shown=shown(batch))
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_what_widens_a_line_after_the_approval_leaves_it_out(
+    ada: Subject, officer: User, second: User, how: str
+) -> None:
+    """The others go on, and the outcome says which line is left out, and why."""
+    bob = with_sessions("bob-1", by=officer)
+    make_subjects(["eve-1"])
+    batch = approved_batch(csv_of("ada-1", "eve-1"), by=officer, second=second)
+    widen(how, ada, bob, by=officer)
+    work_off_batch(batch)
+    assert (items_of("ada-1"), items_of("bob-1")) == (50, 50)
+    assert outcomes.counts(batch) == {LineOutcome.LEFT_OUT: 1, LineOutcome.SCANNING: 1}
+    client = signed_in(officer)
+    page = client.get(batch.get_absolute_url()).content.decode()
+    assert "Subjects, IDs or sessions changed after the count: left out." in page
+    let_a_day_pass(batch)
+    work_off_batch(batch)
+    assert batch.state == RequestBatch.State.COMPLETE_WITH_EXCEPTIONS
+
+
+def test_what_agents_add_to_a_batch_after_the_approval_is_erased(ada: Subject, officer: User, second: User) -> None:
+    batch = approved_batch(csv_of("ada-1"), by=officer, second=second)
+    add_items("ada-1:new", "And another session")
+    SessionRecord.objects.filter(session_id="ada-1:new").update(subject=ada, subject_source="client")
+    work_off_batch(batch)
+    assert (outcomes.counts(batch), items_of("ada-1")) == ({LineOutcome.SCANNING: 1}, 0)
+
+
+def test_changed_count_of_a_batch_after_the_approval_stops_it(ada: Subject, officer: User, second: User) -> None:
+    batch = approved_batch(csv_of("ada-1"), by=officer, second=second)
+    RequestBatch.objects.filter(pk=batch.pk).update(preview={**batch.preview, "places": {}})
+    run = work_off_batch(batch)
+    assert (run.state, items_of("ada-1")) == (Run.State.STOPPED, 50)
+    assert "Nothing was erased. Cancel this batch." in run.reason
+
+
+def test_the_time_to_cancel_a_batch_is_not_cut_short(ada: Subject, officer: User, second: User) -> None:
+    batch = awaiting_batch(csv_of("ada-1"), by=officer)
+    batch = batches.approve(batch, by=second, typed="erase 1", shown=shown(batch))
+    assert batch.run
+    resume_run(batch.run, by=officer)
+    run = work_off_batch(batch)
+    assert (run.reason, items_of("ada-1")) == ("The time to cancel is not over.", 50)
+    assert batches.cancel(batch, by=officer).is_closed
 
 
 def test_what_agents_add_after_the_approval_is_erased(ada: Subject, officer: User, second: User) -> None:
@@ -113,10 +216,10 @@ def test_a_request_without_a_preview_is_not_approved(ada: Subject, officer: User
     request = awaiting(ada, by=officer)
     SubjectRequest.objects.filter(pk=request.pk).update(previewed_at=None)
     with pytest.raises(services.PreviewNeeded):
-        services.approve_request(request, by=second, typed="ada-1", shown=services.shown_by(request))
+        services.approve_request(request, by=second, typed="ada-1", shown=shown(request))
     SubjectRequest.objects.filter(pk=request.pk).update(previewed_at=now() - timedelta(days=400))
     with pytest.raises(services.PreviewNeeded):
-        services.approve_request(request, by=second, typed="ada-1", shown=services.shown_by(request))
+        services.approve_request(request, by=second, typed="ada-1", shown=shown(request))
     assert not Run.objects.exists()
 
 
@@ -249,8 +352,9 @@ def test_a_clock_that_steps_back_delays_and_starts_nothing_early(
 ) -> None:
     """By two days: before the start, when only the time to cancel counts, and between the scans."""
     request = awaiting(ada, by=officer)
-    window, shown = timedelta(hours=4), services.shown_by(request)
-    request = services.approve_request(request, by=second, typed="ada-1", shown=shown, window=window)
+    request = services.approve_request(
+        request, by=second, typed="ada-1", shown=shown(request), window=timedelta(hours=4)
+    )
 
     def carry_on_with_clock(**late: float) -> Run:
         Run.objects.filter(subject_request=request).update(retry_at=None)

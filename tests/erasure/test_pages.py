@@ -16,7 +16,7 @@ from memadmin.erasure import locators, services
 from memadmin.erasure.data_map.services import change_record
 from memadmin.erasure.holder_view_models import scan_lines
 from memadmin.erasure.models import ErasureStep, SubjectRequest
-from memadmin.erasure.services import OwnRequest, shown_by
+from memadmin.erasure.services import OwnRequest
 from memadmin.runs import engine
 from memadmin.runs.models import Run
 from memories_app.models import LearningStop
@@ -25,6 +25,7 @@ from sessions_app.services.sessions import attach_sessions
 from sessions_app.services.subjects import merge_subjects
 from tests.accounts.factors import let_proof_age
 from tests.agents import add_items, attach_main_store
+from tests.approvals import shown
 from tests.builders import make_subject
 from tests.erasure.builders import Kind, approved, awaiting, make_request, work_off
 from tests.erasure.test_data_map_pages import HEAD
@@ -270,21 +271,26 @@ def test_a_case_from_its_receipt_to_its_approval(
     for words in ("What would be erased", "IDs of the person and of the sessions", "Count again", "called back"):
         assert words in page
     assert first.post(f"{own}ask/").status_code == 302
-    assert "You requested this erasure. Another person has to approve it." in text(first.get(own))
+    assert "Another person than the requester has to approve it." in text(first.get(own))
     page = text(second.get(own))
-    for words in ("Approve as the second person", "compliance asks to erase", "cancel window of 4 h"):
-        assert words in page, words
-    for wrong, sentence in (
-        ({"typed": "cust_1"}, "Read the preview first"),
-        ({"is_read": "on"}, "Type the confirmation."),
-        ({"is_read": "on", "typed": "cust_2"}, "This is not an ID of the subject."),
+    for words in (
+        "Approve as the second person",
+        "What would be erased",
+        "compliance asks to erase",
+        "cancel window of 4 h",
     ):
-        answer = second.post(f"{own}approve/", wrong)
-        assert (answer.status_code, sentence in text(answer)) == (422, True), sentence
+        assert words in page, words
     case.refresh_from_db()
-    confirmed = {"is_read": "on", "typed": "cust_1", "shown": shown_by(case)}
+    confirmed = {"is_read": "on", "typed": "cust_1", "shown": shown(case)}
+    for wrong, sentence in (
+        ({"is_read": ""}, "Read the preview first"),
+        ({"typed": ""}, "Type the confirmation."),
+        ({"typed": "cust_2"}, "This is not an ID of the subject."),
+    ):
+        answer = second.post(f"{own}approve/", {**confirmed, **wrong})
+        assert (answer.status_code, sentence in text(answer)) == (422, True), sentence
     refused = first.post(f"{own}approve/", confirmed)
-    assert (refused.status_code, "Another person has to approve it." in text(refused)) == (403, True)
+    assert (refused.status_code, "Another person has to decide." in text(refused)) == (403, True)
     assert second.post(f"{own}approve/", confirmed).status_code == 302
     assert second.post(f"{own}approve/", confirmed).status_code == 409
     case.refresh_from_db()
@@ -303,7 +309,7 @@ def test_a_case_from_its_receipt_to_its_approval(
 def test_an_approval_needs_a_fresh_sign_in(second: Client, officer: User, subject: Subject) -> None:
     case = awaiting(subject, by=officer)
     let_proof_age(second)
-    confirmed = {"is_read": "on", "typed": "cust_1", "shown": shown_by(case)}
+    confirmed = {"is_read": "on", "typed": "cust_1", "shown": shown(case)}
     answer = second.post(f"{case.get_absolute_url()}approve/", confirmed)
     assert answer.status_code == 422
     case.refresh_from_db()
@@ -315,9 +321,8 @@ def test_a_request_is_sent_back_refused_and_extended(
 ) -> None:
     case = awaiting(subject, by=officer)
     own = case.get_absolute_url()
-    assert second.post(f"{own}send-back/", {"note": ""}).status_code == 422
-    assert second.post(f"{own}send-back/", {"note": "too broad"}).status_code == 302
-    assert second.post(f"{own}send-back/", {"note": "again"}).status_code == 409
+    assert second.post(f"{own}reject/", {"note": "too broad"}).status_code == 302
+    assert second.post(f"{own}reject/", {"note": "again"}).status_code == 409
     page = text(first.get(own))
     assert "too broad" in page
     assert "Ask for approval" in page
@@ -364,7 +369,7 @@ def test_a_hold_on_the_subject_is_shown_and_stops_the_approval(
     for words in ("Hold in the way", str(hold), hold.get_absolute_url(), "Nothing can be erased until it is released"):
         assert words in page
     assert "Approve erasure" not in page
-    answer = second.post(f"{own}approve/", {"is_read": "on", "typed": "cust_1", "shown": shown_by(case)})
+    answer = second.post(f"{own}approve/", {"is_read": "on", "typed": "cust_1", "shown": shown(case)})
     assert (answer.status_code, str(hold) in text(answer)) == (409, True)
 
 
@@ -407,7 +412,7 @@ def test_nobody_handles_a_request_about_themselves(known: str, second: Client, o
     assert "This request is about yourself." in text(second.get(own))
     for verb, sent in (
         ("approve", {"is_read": "on", "typed": known}),
-        ("send-back", {"note": "no"}),
+        ("reject", {"note": "no"}),
         ("refuse", {"reason": "identity", "note": "no"}),
         ("cancel", {"note": "no"}),
         ("extend", {"until": str(case.due_on + timedelta(days=2)), "note": "no"}),
@@ -417,7 +422,7 @@ def test_nobody_handles_a_request_about_themselves(known: str, second: Client, o
         assert (answer.status_code, "This request is about yourself." in text(answer)) == (403, True), verb
     case.refresh_from_db()
     assert case.state == State.AWAITING
-    assert AuditEvent.objects.get(type="request.approval_denied").outcome == "denied"
+    assert AuditEvent.objects.get(type="approval.decided").outcome == "denied"
 
 
 def test_a_further_name_of_the_case_can_be_the_operators(officer: User, colleague: User, subject: Subject) -> None:
@@ -481,7 +486,7 @@ def test_no_erasure_starts_before_the_time_to_cancel_is_over(
 ) -> None:
     case = awaiting(subject, by=officer)
     own = case.get_absolute_url()
-    second.post(f"{own}approve/", {"is_read": "on", "typed": "cust_1", "shown": shown_by(case)})
+    second.post(f"{own}approve/", {"is_read": "on", "typed": "cust_1", "shown": shown(case)})
     case.refresh_from_db()
     assert case.run
     assert "resume/" not in text(first.get(own))
@@ -511,7 +516,9 @@ def test_a_second_account_of_the_requester_approves_nothing(second: Client, offi
     User.objects.update(email="same@example.invalid")
     answer = second.post(f"{case.get_absolute_url()}approve/", {"is_read": "on", "typed": "cust_1"})
     assert answer.status_code == 403
-    assert "Another person than the requester has to approve it." in text(second.get(case.get_absolute_url()))
+    page = text(second.get(case.get_absolute_url()))
+    assert "You requested this yourself. Another person has to decide." in page
+    assert "Approve erasure" not in page
     case.refresh_from_db()
     assert case.state == State.AWAITING
 
@@ -595,7 +602,8 @@ def test_the_overview_counts_open_requests(first: Client, second: Client, office
     assert "No request is open." in text(first.get("/"))
     awaiting(subject, by=officer, received_on=now().date() - timedelta(days=60))
     page = text(second.get("/"))
-    assert "DSR-0001 needs your approval" in page.replace(str(SubjectRequest.objects.get()), "DSR-0001")
+    assert "1 erasure to decide" in page
+    assert "1 erasure to decide" not in text(first.get("/"))
     assert "1 open, by days left" in page
     charts = {chart.id: chart for chart in second.get("/").context["home"].charts}
     assert charts["requests-by-days-left"].series[0].values[0] == 1

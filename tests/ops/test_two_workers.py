@@ -13,6 +13,7 @@ from memadmin.erasure import services
 from memadmin.erasure.models import SubjectRequest
 from memadmin.runs.models import Run
 from tests.agents import attach_main_store, run_sql, second_connection
+from tests.approvals import shown
 from tests.erasure.builders import awaiting
 from tests.erasure.faults import erased_of, items_of, with_sessions
 from tests.ops.hosts import Machine, machines
@@ -39,7 +40,7 @@ def test_what_a_killed_worker_has_begun_another_one_ends(officer: User, tmp_path
     with machines(tmp_path, workers=2) as workers, second_connection() as other:
         # The worker stands still in the middle of its work, before the signals of this person.
         other.execute("LOCK TABLE memories_app_signal IN ACCESS EXCLUSIVE MODE")
-        services.approve_request(request, by=second, typed="ada", shown=services.shown_by(request), window=timedelta(0))
+        services.approve_request(request, by=second, typed="ada", shown=shown(request), window=timedelta(0))
         working = by_whom(request, workers)
         working.kill()
         other.rollback()

@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -71,16 +71,12 @@ class Steps:
     """What a user can do about an approval."""
 
     decide: bool = False
+    reject: bool = False
     withdraw: bool = False
     why_not: str = ""
-    """Why the user, who has the right to decide, cannot decide on this one."""
+    """Why the user, who has the right to decide, cannot approve this one."""
     shown: str = ""
     """Digest of what the page shows, which its form sends back."""
-
-    @property
-    def reject(self) -> bool:
-        """Whether the user can reject it, which needs the right alone."""
-        return self.decide or bool(self.why_not)
 
 
 def digest_of(shown: Any) -> str:
@@ -98,6 +94,12 @@ def is_digest_of(digest: str, shown: Any) -> bool:
 def _digest_under(key: bytes, shown: Any) -> str:
     text = json.dumps(shown, sort_keys=True, separators=(",", ":"), default=str)
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+
+def shown_now(about: Any) -> str:
+    """The digest that a page of this object would have now: for commands and tests, which have no page."""
+    kind = kind_called(about.approval.kind)
+    return digest_of(kind.shown(about))
 
 
 @contextmanager
@@ -157,8 +159,10 @@ def deciding(about: Any, *, by: User) -> Iterator[None]:
         raise
 
 
-def approve(about: Any, *, by: User, shown: str) -> None:
-    """Raises NotAllowed, AlreadyDecided, ShownChanged and ChangedSinceAsked."""
+def approve(about: Any, *, by: User, shown: str, check: Callable[[], object] = lambda: None) -> None:
+    """Raises NotAllowed, AlreadyDecided, ShownChanged and ChangedSinceAsked; and what `check` raises about what else
+    was entered, before anything is written.
+    """
     approval, kind = waiting_approval(about)
     require_decider(kind, approval, about, by)
     now_shown = kind.shown(about)
@@ -166,6 +170,7 @@ def approve(about: Any, *, by: User, shown: str) -> None:
         raise ShownChanged
     if not is_digest_of(approval.digest, now_shown):
         raise ChangedSinceAsked
+    check()
     close(about, approval, Decision.APPROVED, by)
 
 
@@ -179,16 +184,24 @@ def reject(about: Any, *, by: User) -> None:
     close(about, approval, Decision.REJECTED, by)
 
 
-def make_void(about: Any) -> None:
-    """Ends an approval that still waits, because what it is about has ended or changed."""
-    with suppress(AlreadyDecided):
-        approval, _ = waiting_approval(about)
-        close(about, approval, Decision.VOID, None)
+def make_void(about: Any, *, by: User | None = None) -> None:
+    """Ends the approval of the object if nobody has decided: what it is about changes or ends. In a transaction."""
+    approval = Approval.objects.select_for_update(of=("self",)).filter(pk=about.approval_id, decision="").first()
+    if approval is not None:
+        close(about, approval, Decision.VOID, by)
 
 
-def require_waiting(about: Any) -> None:
-    """Raises AlreadyDecided."""
-    waiting_approval(about)
+def is_as_approved(kind: ApprovalKind, about: Any) -> bool:
+    """True if the object was approved, and is what was shown then."""
+    return is_approved_as(kind, about, kind.shown)
+
+
+def is_approved_as(kind: ApprovalKind, about: Any, shown: Callable[[Any], Any]) -> bool:
+    """True if the object was approved, as what this shows of it now."""
+    approval: Approval | None = about.approval
+    if approval is None or not approval.is_approved or approval.object_ref != ids.ref_of(about):
+        return False
+    return approval.kind == kind.name and is_digest_of(approval.digest, shown(about))
 
 
 def waiting_approval(about: Any) -> tuple[Approval, ApprovalKind]:
@@ -238,14 +251,17 @@ def steps_for(about: Any, user: User) -> Steps:
     kind, is_own = kind_called(approval.kind), approval.asked_by_id == user.pk
     if is_own or not user.has_perm(kind.permission):
         return Steps(withdraw=is_own)
+    shown = kind.shown(about)
     try:
         require_decider(kind, approval, about, user)
-    except NotAllowed as refused:
-        return Steps(why_not=str(refused))
-    return Steps(decide=True, shown=digest_of(kind.shown(about)))
+        if not is_digest_of(approval.digest, shown):
+            raise ChangedSinceAsked
+    except ApprovalError as refused:
+        return Steps(reject=True, why_not=str(refused))
+    return Steps(decide=True, reject=True, shown=digest_of(shown))
 
 
 def steps_in_list(about: Any, user: User, shown: Any) -> Steps:
     """The same for one of many waiting objects, without a query: whether this user may really decide shows then."""
     is_own = about.approval.asked_by_id == user.pk
-    return Steps(withdraw=is_own, decide=not is_own, shown=digest_of(shown))
+    return Steps(withdraw=is_own, decide=not is_own, reject=not is_own, shown=digest_of(shown))

@@ -214,10 +214,9 @@ def open_grants(user: User, at: datetime | None = None) -> list[ContentGrant]:
 
 def is_approval_valid(grant: ContentGrant) -> bool:
     """Whether it is as approved, and its approver may still decide; without an approver, whether none is needed."""
-    approval = grant.approval
-    if approval is None or not approvals.is_digest_of(approval.digest, shown_of(grant)):
+    if not approvals.is_as_approved(GRANT, grant):
         return False
-    approver = approval.decided_by
+    approver = grant.approval.decided_by if grant.approval else None
     return approver.is_active and approver.has_perm(DECIDE) if approver else not settings.GRANT_APPROVAL
 
 

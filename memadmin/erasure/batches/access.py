@@ -9,11 +9,12 @@ from django.shortcuts import get_object_or_404
 
 from memadmin.erasure.models import BatchLine, RequestBatch
 
+PEOPLE = ("uploaded_by", "approval__asked_by", "approval__decided_by")
+
 
 def batch_for(user: User, batch_id: UUID) -> RequestBatch:
     """A batch with all that its page shows, for operators who may see requests. Raises Http404. One query."""
-    people = ("uploaded_by", "requested_by", "approved_by")
-    batches = RequestBatch.objects.select_related(*people, "run__reason_by", "preview_run")
+    batches = RequestBatch.objects.select_related(*PEOPLE, "run__reason_by", "preview_run")
     return get_object_or_404(batches, id=batch_id)
 
 

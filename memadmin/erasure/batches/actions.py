@@ -8,14 +8,15 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
+from memadmin.accounts.approvals.services import NotAllowed
 from memadmin.erasure.batches import access, services
 from memadmin.erasure.batches.forms import CorrectForm
 from memadmin.erasure.batches.sealed import unseal
 from memadmin.erasure.batches.view_models import LineView
-from memadmin.erasure.batches.views import batch_page
-from memadmin.erasure.forms import ApprovalForm, ExtendForm, NoteForm
+from memadmin.erasure.batches.views import approval_form, batch_page
+from memadmin.erasure.forms import ExtendForm, RejectForm
 from memadmin.erasure.permissions import APPROVE, HANDLE, VIEW
-from memadmin.erasure.services import NotLater, NotSecondApprover, OwnRequest, RequestError
+from memadmin.erasure.services import NotLater, OwnRequest, RequestError
 from memadmin.erasure.views.run_actions import REFUSED, pause_run, resume_run
 from memadmin.runs.access import CONTROL
 from memadmin.web.pages import operator_page
@@ -27,7 +28,7 @@ perform = Performer(
     access.batch_for,
     batch_page,
     REFUSED,
-    forbidden=(NotSecondApprover, OwnRequest),
+    forbidden=(NotAllowed, OwnRequest),
     fields={services.WrongConfirmation: "typed", NotLater: "until"},
 )
 
@@ -70,7 +71,7 @@ def ask(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
 @operator_page(APPROVE, VIEW, methods="POST")
 @recently_authenticated(doing="approve the erasures of a batch")
 def approve(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
-    form = ApprovalForm(request.POST, auto_id="approval-%s")
+    form = approval_form(access.batch_for(request.user, batch_id), request.POST)
     return perform(
         request,
         batch_id,
@@ -80,10 +81,10 @@ def approve(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
     )
 
 
-@operator_page(APPROVE, VIEW, methods="POST")
-def send_back(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
-    form = NoteForm(request.POST, auto_id="send-back-%s")
-    return perform(request, batch_id, services.send_back, "The batch was sent back.", send_back_form=form)
+@operator_page(VIEW, methods="POST")
+def reject(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
+    """Rejects the approval, or withdraws one's own request for it."""
+    return perform(request, batch_id, services.reject, "The batch was sent back.", form=RejectForm(request.POST))
 
 
 @operator_page(HANDLE, VIEW, methods="POST")

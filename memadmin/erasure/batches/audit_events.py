@@ -32,28 +32,12 @@ BATCH_PREVIEWED = declare(
     object=BATCH,
     counters=("subjects", "rows", "held"),
 )
-BATCH_APPROVAL_REQUESTED = declare(
-    "batch.approval_requested",
-    "A person asked for approval of a batch.",
-    sentence="{actor} asked for approval of {object}[ with {subjects}]",
-    object=BATCH,
-    counters=("subjects",),
-)
 BATCH_APPROVED = declare(
     "batch.approved",
     "A second person approved all erasures of a batch.",
     sentence="{actor} approved {object}[ with {subjects}]",
     object=BATCH,
     counters=("subjects",),
-)
-BATCH_APPROVAL_DENIED = declare(
-    "batch.approval_denied",
-    "A person tried to approve a batch that they had requested.",
-    sentence="{actor} tried to approve {object}, which they had requested",
-    object=BATCH,
-)
-BATCH_SENT_BACK = declare(
-    "batch.sent_back", "A batch was sent back instead of approved.", sentence="{actor} sent back {object}", object=BATCH
 )
 BATCH_EXTENDED = declare(
     "batch.extended",

@@ -96,7 +96,7 @@ class OutcomeFilters(FilterForm):
         return text
 
     def apply(self, batch: RequestBatch) -> QuerySet[BatchLine]:
-        """Lines whose case is open or closed, the last one first; those to do only if they are asked for."""
+        """Lines that were begun or left out, the last one first; those to do only if they are asked for."""
         found = lines_with_outcome(batch).order_by("-number", "-id")
         if not self.is_valid():
             return found.none()
@@ -106,7 +106,7 @@ class OutcomeFilters(FilterForm):
             found = found.filter(request__number=number) if match[1] else found.filter(number=number)
         if "outcome" in active:
             return found.filter(outcome=active["outcome"])
-        return found if "which" in active else found.filter(request__isnull=False)
+        return found if "which" in active else found.exclude(request__isnull=True, problem="")
 
     def spelled_out(self, name: str, value: Any) -> str:
         if name == "which":

@@ -26,6 +26,7 @@ class LineOutcome(TextChoices):
     HELD = "held", "hold"
     FAILED = "failed", "failed"
     CANCELLED = "cancelled", "refused or cancelled"
+    LEFT_OUT = "left_out", "left out, changed since the count"
     OTHER_CASE = "other", "decided in another case"
     RUNNING = "running", "running"
     TO_DO = "to_do", "to do"
@@ -33,10 +34,14 @@ class LineOutcome(TextChoices):
 
 ERASED = (LineOutcome.COMPLETE, LineOutcome.SCANNING, LineOutcome.TO_SCAN, LineOutcome.EXCEPTIONS)
 RETRIED = (LineOutcome.FAILED, LineOutcome.HELD)
-CLOSED = (LineOutcome.COMPLETE, LineOutcome.EXCEPTIONS, LineOutcome.CANCELLED)
+CLOSED = (LineOutcome.COMPLETE, LineOutcome.EXCEPTIONS, LineOutcome.CANCELLED, LineOutcome.LEFT_OUT)
 UNFINISHED = [outcome for outcome in LineOutcome if outcome not in CLOSED]
 
+APPROVED = ("", BatchLine.Problem.CHANGED)
+"""Problems of lines of which a batch was approved: none, and what was found when the case was to be opened."""
+
 _OUTCOME = Case(
+    When(problem=BatchLine.Problem.CHANGED, then=Value(LineOutcome.LEFT_OUT)),
     When(request__isnull=True, then=Value(LineOutcome.TO_DO)),
     When(request__state=State.COMPLETE, then=Value(LineOutcome.COMPLETE)),
     When(request__state=State.COMPLETE_WITH_EXCEPTIONS, then=Value(LineOutcome.EXCEPTIONS)),
@@ -54,8 +59,8 @@ _OUTCOME = Case(
 
 
 def lines_with_outcome(batch: RequestBatch) -> QuerySet[Any]:
-    """Lines that are part of the batch, each with its `outcome`."""
-    return BatchLine.objects.filter(batch=batch, problem="").annotate(outcome=_OUTCOME)
+    """Lines of which the batch was approved, each with its `outcome`."""
+    return BatchLine.objects.filter(batch=batch, problem__in=APPROVED).annotate(outcome=_OUTCOME)
 
 
 def with_rows(lines: QuerySet[BatchLine]) -> QuerySet[Any]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models.functions import Now
+from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.erasure.batches import audit_events
+from memadmin.erasure.batches.approving import digest_of_lines
+from memadmin.erasure.extents import extents_of
 from memadmin.erasure.models import BatchLine, RequestBatch
 from memadmin.erasure.preview import holders
 from memadmin.erasure.scope import SubjectScope, scope_of
@@ -27,7 +30,10 @@ def work(lease: Lease) -> None:
     while True:
         if batch is None or not batches.exists():  # another count took its place, or the batch is closed
             return
-        cursor: dict[str, Any] = lease.run.cursor or {"line": 0, "places": {}, "problems": {}}
+        cursor: dict[str, Any] = lease.run.cursor or {
+            **{"line": 0, "places": {}, "problems": {}},
+            "at": note_extents(lease, batch),
+        }
         some = list(lines.filter(number__gt=cursor["line"])[:LINES_AT_ONCE])
         if not some:
             break
@@ -39,7 +45,8 @@ def work(lease: Lease) -> None:
             run.cursor = {**cursor, "line": some[-1].number}
             run.done += len(some)
         lease.checkpoint()
-    preview = {"places": cursor["places"], "problems": cursor["problems"]}
+    covers = digest_of_lines(dict(lines.values_list("number", "extent")))
+    preview = {"places": cursor["places"], "problems": cursor["problems"], "at": cursor["at"], "covers": covers}
     totals = {
         "subjects": lease.run.done,
         "rows": sum(counted[1] for counted in cursor["places"].values()),
@@ -48,6 +55,20 @@ def work(lease: Lease) -> None:
     with lease.chunk() as run:
         audit.record(audit_events.BATCH_PREVIEWED, by=run.requester(), target=batch, counters=totals)
         RequestBatch.objects.filter(pk=batch.pk, preview_run=run).update(preview=preview, previewed_at=Now())
+
+
+def note_extents(lease: Lease, batch: RequestBatch) -> str:
+    """The moment as of which each line is counted; what it covers then is noted with it, for the approval."""
+    at = now()
+    with lease.chunk() as run:
+        # Not in place of those of another count.
+        if RequestBatch.objects.select_for_update(no_key=True).filter(pk=batch.pk, preview_run=run):
+            some = list(BatchLine.objects.filter(batch=batch, problem="").only("pk", "subject_id"))
+            found = extents_of([line.subject_id for line in some if line.subject_id], at)
+            for line in some:
+                line.extent = found[line.subject_id] if line.subject_id else ""
+            BatchLine.objects.bulk_update(some, ["extent"], batch_size=1_000)
+    return at.isoformat()
 
 
 def add(cursor: dict[str, Any], scope: SubjectScope) -> None:

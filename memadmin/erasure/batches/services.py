@@ -1,4 +1,4 @@
-"""Services of a batch: upload, correct a line, ask for approval, approve, send back, extend, cancel, retry."""
+"""Services of a batch: upload, correct a line, ask for approval, approve, reject, extend, cancel, retry."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from django.db.models.functions import Now
 from django.utils.timezone import now
 
 from memadmin import audit
-from memadmin.accounts.same_person import addresses_of
+from memadmin.accounts.approvals import services as approvals
 from memadmin.audit.log.types import EventType
 from memadmin.erasure.batches import audit_events, outcomes
+from memadmin.erasure.batches.approving import ERASURE_BATCH, as_counted, is_about, shown_of
 from memadmin.erasure.batches.checking import check_lines
 from memadmin.erasure.batches.parsing import parse, parse_line
 from memadmin.erasure.batches.sealed import unseal
@@ -24,22 +25,17 @@ from memadmin.erasure.deadlines import due_date
 from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
 from memadmin.erasure.services import (
     AlreadyStarted,
-    NotSecondApprover,
+    ExtentChanged,
     OwnRequest,
-    PreviewNeeded,
     RequestError,
-    ShownChanged,
     WrongState,
     check_extension,
     extend_locked,
-    is_second_person,
     may_extend,
     require_preview,
-    shown_by,
 )
 from memadmin.runs import services as runs
 from memadmin.runs.models import Run
-from sessions_app.models import SubjectAlias
 
 State = RequestBatch.State
 
@@ -114,9 +110,14 @@ def open_batch_of(digest: str) -> RequestBatch | None:
 
 
 def request_preview(batch: RequestBatch, *, by: User | None) -> None:
-    """Counts in a run, in place of one that counts now. In the caller's transaction."""
+    """Counts in a run, in place of one that counts now: what waits for approval is void, and is requested again. In the
+    caller's transaction.
+    """
+    approvals.make_void(batch, by=by)
     run = runs.request_run(PREVIEW_KIND, by=by, total=accepted_lines(batch).count())
-    RequestBatch.objects.filter(pk=batch.pk).update(preview_run=run, previewed_at=None, preview={})
+    RequestBatch.objects.filter(pk=batch.pk).update(
+        preview_run=run, previewed_at=None, preview={}, state=State.UPLOADED
+    )
 
 
 @transaction.atomic
@@ -149,83 +150,72 @@ def correct_line(batch: RequestBatch, line: BatchLine, *, key: str, kind: str, b
 
 @transaction.atomic
 def request_approval(batch: RequestBatch, *, by: User) -> RequestBatch:
-    """Asks a second person to approve. Raises WrongState, NothingAccepted, PreviewNeeded and OwnRequest."""
+    """Asks a second person to approve. Raises WrongState, NothingAccepted, PreviewNeeded, ExtentChanged and
+    OwnRequest.
+    """
     batch = locked(batch, State.UPLOADED)
     refuse_own(batch, by)
-    count = accepted_lines(batch).count()
-    if not count:
+    if not accepted_lines(batch).exists():
         raise NothingAccepted
     require_preview(batch)
-    return changed(
-        batch,
-        audit_events.BATCH_APPROVAL_REQUESTED,
-        by=by,
-        subjects=count,
-        state=State.AWAITING,
-        requested_by=by,
-        requested_at=Now(),
-    )
+    if shown_of(batch) != as_counted(batch):
+        raise ExtentChanged
+    with approvals.asking(ERASURE_BATCH, batch, by=by):
+        RequestBatch.objects.filter(pk=batch.pk).update(state=State.AWAITING)
+    batch.refresh_from_db()
+    return batch
 
 
-def approve(batch: RequestBatch, *, by: User, typed: str, shown: str, window: timedelta | None = None) -> RequestBatch:
-    """Approves all erasures of the batch as the second person; they start when the time to cancel is over.
+def approve(
+    batch: RequestBatch, *, by: User, typed: str, shown: str, note: str = "", window: timedelta | None = None
+) -> RequestBatch:
+    """Approves all erasures of the batch, as `shown`, as the second person; they start when the time to cancel is over.
 
-    `shown` is the digest of the counts that were read, see `shown_by`. Raises WrongState, WrongConfirmation,
-    PreviewNeeded, ShownChanged, and NotSecondApprover or OwnRequest, which are recorded.
+    Raises WrongState, ApprovalError, WrongConfirmation and PreviewNeeded.
     """
-    window = settings.CANCEL_WINDOW if window is None else window
-    try:
-        with transaction.atomic():
-            batch = locked(batch, State.AWAITING)
-            if not is_second_person(batch, by):
-                raise NotSecondApprover
-            refuse_own(batch, by)
-            count = accepted_lines(batch).count()
-            wanted = confirmation(count)
-            if " ".join(typed.split()).lower() != wanted:
-                raise WrongConfirmation(wanted)
-            if batch.previewed_at is None:
-                raise PreviewNeeded
-            if shown != shown_by(batch):
-                raise ShownChanged
-            starts_at = now() + window
-            return changed(
-                batch,
-                audit_events.BATCH_APPROVED,
-                by=by,
-                subjects=count,
-                state=State.APPROVED,
-                approved_by=by,
-                approved_at=Now(),
-                starts_at=starts_at,
-                run=runs.request_run(RUN_KIND, by=by, retry_at=starts_at, total=count),
-            )
-    except (NotSecondApprover, OwnRequest):
-        audit.record_alone(audit_events.BATCH_APPROVAL_DENIED, by=by, target=batch, outcome="denied")
-        raise
+    with approvals.deciding(batch, by=by):
+        batch = locked(batch, State.AWAITING)
+        count = accepted_lines(batch).count()
+        approvals.approve(batch, by=by, shown=shown, check=lambda: check_typed(typed, confirmation(count)))
+        starts_at = now() + (settings.CANCEL_WINDOW if window is None else window)
+        run = runs.request_run(RUN_KIND, by=by, retry_at=starts_at, total=count)
+        columns: dict[str, Any] = {"state": State.APPROVED, "starts_at": starts_at, "run": run}
+        columns["note"] = with_note(batch, note)
+        return changed(batch, audit_events.BATCH_APPROVED, by=by, subjects=count, **columns)
+
+
+def check_typed(typed: str, wanted: str) -> None:
+    if " ".join(typed.split()).lower() != wanted:
+        raise WrongConfirmation(wanted)
+
+
+def reject(batch: RequestBatch, *, by: User, note: str = "") -> RequestBatch:
+    """Returns a batch to who handles it, instead of approving it; or withdraws one's own. Raises WrongState,
+    OwnRequest and ApprovalError.
+    """
+    with approvals.deciding(batch, by=by):
+        batch = locked(batch, State.AWAITING)
+        refuse_own(batch, by)
+        approvals.reject(batch, by=by)
+        RequestBatch.objects.filter(pk=batch.pk).update(state=State.UPLOADED, note=with_note(batch, note))
+    batch.refresh_from_db()
+    return batch
+
+
+def with_note(batch: RequestBatch, note: str) -> str:
+    """The note of a batch with another one."""
+    return f"{batch.note}\n{note}".strip()[:2_000]
+
+
+def refuse_own(batch: RequestBatch, user: User) -> None:
+    """Raises OwnRequest if a line is about this operator. Three queries."""
+    if is_about(batch, user):
+        raise OwnRequest("A line of this batch")
 
 
 def confirmation(count: int) -> str:
     """The text that is typed to approve so many erasures."""
     return f"erase {count}"
-
-
-def refuse_own(batch: RequestBatch, user: User) -> None:
-    """Raises OwnRequest if a line is about this operator: by the user name or an e-mail address. Three queries."""
-    names = {user.username.casefold(), *addresses_of(user)}
-    keys = SubjectAlias.objects.filter(subject__in=accepted_lines(batch).values("subject"))
-    if any(key.casefold() in names for key in keys.values_list("key", flat=True).iterator()):
-        raise OwnRequest("A line of this batch")
-
-
-@transaction.atomic
-def send_back(batch: RequestBatch, *, note: str, by: User) -> RequestBatch:
-    """Returns a batch to who handles it, instead of approving it. Raises WrongState."""
-    batch = locked(batch, State.AWAITING)
-    columns: dict[str, Any] = {"state": State.UPLOADED, "requested_by": None, "requested_at": None}
-    if note:
-        columns["note"] = f"{batch.note}\n{note}".strip()[:2_000]
-    return changed(batch, audit_events.BATCH_SENT_BACK, by=by, **columns)
 
 
 @transaction.atomic
@@ -249,7 +239,7 @@ def extend(batch: RequestBatch, *, until: date, note: str, by: User) -> RequestB
         subjects=accepted_lines(batch).count(),
         due_on=until,
         reminded=0,
-        note=f"{batch.note}\nExtended: {note}".strip()[:2_000],
+        note=with_note(batch, f"Extended: {note}"),
     )
     extend_locked(list(not_extended.select_for_update(of=("self",))), until=until, note=note, by=by)
     return batch
@@ -267,6 +257,7 @@ def cancel(batch: RequestBatch, *, by: User) -> RequestBatch:
         if batch.is_closed or batch.run_id != run_id:
             raise WrongState(batch)
         audit.record(audit_events.BATCH_CANCELLED, by=by, target=batch)
+        approvals.make_void(batch, by=by)
         if run is not None:
             runs.cancel_run(run, by=by)
         close(batch, State.CANCELLED)
@@ -310,7 +301,7 @@ def broken_lines(batch: RequestBatch) -> Any:
 
 def locked(batch: RequestBatch, *states: RequestBatch.State) -> RequestBatch:
     """The locked batch. Raises WrongState if it is in none of these states."""
-    batch = RequestBatch.objects.select_for_update(of=("self",)).select_related("requested_by").get(pk=batch.pk)
+    batch = RequestBatch.objects.select_for_update(of=("self",)).get(pk=batch.pk)
     if batch.state not in states:
         raise WrongState(batch)
     return batch

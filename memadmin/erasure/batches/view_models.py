@@ -32,6 +32,7 @@ OUTCOME_LOOKS = {
     LineOutcome.HELD: ("purple", "gavel", "s-purple"),
     LineOutcome.FAILED: ("red", "alert-octagon", "s-red"),
     LineOutcome.CANCELLED: ("secondary", "ban", "s4"),
+    LineOutcome.LEFT_OUT: ("orange", "ban", "s-orange"),
     LineOutcome.OTHER_CASE: ("secondary", "file-text-shield", "s4"),
     LineOutcome.RUNNING: ("blue", "loader-2", "s1"),
     LineOutcome.TO_DO: ("secondary", "circle-dashed", "s3"),
@@ -178,7 +179,7 @@ class BatchView(ProgressView):
             ("Uploaded", day_and_minute(batch.uploaded_at), True),
             ("Checked", f"{self.found:,} of {counted(self.lines, 'lines')}", self.accepted > 0),
             ("Preview", self._preview, self.is_preview_fresh or batch.state != State.UPLOADED),
-            ("Second person", self.second_person, batch.approved_at is not None),
+            ("Second person", self.second_person, batch.run_id is not None),
             ("Cancel window", self.time_to_cancel, batch.is_started),
             ("Running", f"{self.handled:,} of {self.accepted:,}" if batch.is_started else "", is_erased),
             ("Scanning", "at once, then a day later", batch.is_closed),
@@ -247,6 +248,8 @@ class LineView:
 
     @property
     def state(self) -> str:
+        if self.outcome == LineOutcome.LEFT_OUT:
+            return "left out"  # The note says why.
         return "erased" if self.outcome in (LineOutcome.SCANNING, LineOutcome.TO_SCAN) else self.outcome.label
 
     @property
@@ -261,7 +264,7 @@ class LineView:
     def note(self) -> str:
         request = self.line.request
         if request is None:
-            return ""
+            return str(self.line.problem and self.sentence)
         run = request.run
         if self.outcome in (LineOutcome.HELD, LineOutcome.FAILED, LineOutcome.WAITING) and run:
             return run.reason

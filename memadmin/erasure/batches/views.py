@@ -15,15 +15,17 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 
 from memadmin import audit
+from memadmin.accounts.approvals.services import steps_for
+from memadmin.counting import counted
 from memadmin.erasure.batches import access, audit_events, outcomes, services
 from memadmin.erasure.batches.forms import OutcomeFilters, UploadForm
 from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.batches.parsing import MOST_BYTES, BadFile
 from memadmin.erasure.batches.view_models import BatchView, line_views, rows_per_second
-from memadmin.erasure.forms import ApprovalForm, ExtendForm, NoteForm
+from memadmin.erasure.forms import ApprovalForm, ExtendForm
 from memadmin.erasure.models import BatchLine, ErasureStep, RequestBatch
-from memadmin.erasure.permissions import APPROVE, HANDLE, VIEW
-from memadmin.erasure.services import latest_due_date, may_extend, shown_by
+from memadmin.erasure.permissions import HANDLE, VIEW
+from memadmin.erasure.services import latest_due_date, may_extend
 from memadmin.erasure.view_models import length_in_words
 from memadmin.runs.models import Run
 from memadmin.runs.view_models import view_of
@@ -44,7 +46,7 @@ BROKEN_SHOWN = 6
 
 @operator_page(VIEW)
 def batch_list(request: OperatorRequest) -> HttpResponse:
-    batches = RequestBatch.objects.select_related("uploaded_by", "requested_by", "approved_by", "run", "preview_run")
+    batches = RequestBatch.objects.select_related(*access.PEOPLE, "run", "preview_run")
     page = BATCHES.page(request, batches.order_by("-number"))
     numbers = numbers_of([batch.pk for batch in page.rows])
     views = [BatchView(batch, request.user, *numbers[batch.pk]) for batch in page.rows]
@@ -59,7 +61,7 @@ def numbers_of(batches: list[int]) -> dict[int, tuple[int, int, int]]:
         .values_list("batch")
         .annotate(
             lines=Count("pk"),
-            accepted=Count("pk", filter=Q(problem="")),
+            accepted=Count("pk", filter=Q(problem__in=outcomes.APPROVED)),
             held=Count("pk", filter=Q(problem=Problem.HELD)),
         )
     )
@@ -121,11 +123,8 @@ def batch_page(
     if view.is_counting and shown.preview_run:
         context["counting"] = view_of(shown.preview_run, request.user)
     if shown.state == State.AWAITING:
-        context["confirmation"] = services.confirmation(view.accepted)
-        if request.user.has_perm(APPROVE):
-            context["approval_form"] = ApprovalForm(auto_id="approval-%s")
-            context["shown"] = shown_by(shown)
-            context["send_back_form"] = NoteForm(auto_id="send-back-%s")
+        context["steps"] = steps_for(shown, request.user)
+        context["approval_form"] = approval_form(shown)
     # It takes the place of the empty one, if the state still has that.
     context |= {name: form for name, form in (sent or {}).items() if name in context}
     if shown.is_started:
@@ -133,6 +132,16 @@ def batch_page(
     broken = services.broken_lines(shown).exclude(problem=Problem.HELD)
     context["broken"] = line_views(broken[:BROKEN_SHOWN])
     return render_page_or_fragment(request, "erasure/batches/batch.html", context, fragment="state", status=status)
+
+
+def approval_form(shown: RequestBatch, *data: Any) -> ApprovalForm:
+    broken = services.broken_lines(shown).exclude(problem=Problem.HELD).count()
+    return ApprovalForm(
+        *data,
+        auto_id="approval-%s",
+        read=f"I read the preview and the {counted(broken, 'broken lines')}" if broken else "I read the preview",
+        confirmation=f"Type {services.confirmation(services.accepted_lines(shown).count())} to approve",
+    )
 
 
 def outcomes_page(

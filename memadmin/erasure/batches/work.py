@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models.functions import Now
+from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.erasure import audit_events as request_events
@@ -19,14 +21,15 @@ from memadmin.erasure import services as requests
 from memadmin.erasure import together
 from memadmin.erasure import work as erasures
 from memadmin.erasure.batches import audit_events, outcomes, services
+from memadmin.erasure.batches.approving import extents_now, is_approved
 from memadmin.erasure.batches.outcomes import LineOutcome
 from memadmin.erasure.batches.sealed import unseal
 from memadmin.erasure.models import BatchLine, RequestBatch, RequestNote, SubjectRequest
-from memadmin.erasure.preview import covered, out_of_reach
+from memadmin.erasure.preview import out_of_reach
 from memadmin.erasure.scope import scope_of
 from memadmin.runs import engine
 from memadmin.runs import services as runs
-from memadmin.runs.engine import Interrupted, Lease
+from memadmin.runs.engine import Interrupted, Lease, NeedsDecision, Wait
 from memadmin.runs.models import Run
 
 State, Code = RequestBatch.State, RequestNote.Code
@@ -62,10 +65,16 @@ def why_not_closed(counts: Counter[str]) -> str:
 
 
 def start(lease: Lease, batch: RequestBatch) -> None:
+    """Raises Wait while the batch can be cancelled, and NeedsDecision if it was not approved as it was counted."""
+    if batch.starts_at and (rest := batch.starts_at - now()) > timedelta(0):
+        # A person can let a waiting run continue at any time.
+        raise Wait("The time to cancel is not over.", retry_after=rest)
     with lease.chunk():
         locked = RequestBatch.objects.select_for_update().get(pk=batch.pk)
         if locked.state != State.APPROVED:
             raise Interrupted
+        if not is_approved(locked):
+            raise NeedsDecision("The count differs from what was approved. Nothing was erased. Cancel this batch.")
         audit.record(audit_events.BATCH_STARTED, target=locked)
         RequestBatch.objects.filter(pk=batch.pk).update(state=State.RUNNING, started_at=Now())
     batch.refresh_from_db()
@@ -119,9 +128,9 @@ def open_case(batch: RequestBatch, line: BatchLine) -> Run | None:
     """
     subject = line.subject
     assert subject is not None, "an accepted line has its subject"
-    if subject.merged_into_id is not None:
+    if extents_now(batch, of=line) != {line.number: line.extent}:
         # What was approved is not what would be erased.
-        BatchLine.objects.filter(pk=line.pk).update(problem=BatchLine.Problem.MERGED)
+        BatchLine.objects.filter(pk=line.pk).update(problem=BatchLine.Problem.CHANGED)
         return None
     request, is_new = requests.open_request(
         SubjectRequest.Kind.ERASURE,
@@ -135,7 +144,9 @@ def open_case(batch: RequestBatch, line: BatchLine) -> Run | None:
     BatchLine.objects.filter(pk=line.pk).update(request=request)
     if not is_new:
         return None
-    handler, approver = person(batch.requested_by_id), person(batch.approved_by_id)
+    approval = batch.approval
+    assert approval is not None, "it is approved"
+    handler, approver = person(approval.asked_by_id), person(approval.decided_by_id)
     by_batch = f"By the batch {batch}."
     request.note(Code.CHECKED, by=handler, text=by_batch)
     audit.record(request_events.IDENTITY_CHECKED, by=handler, target=request, subject=subject.pk)
@@ -143,17 +154,12 @@ def open_case(batch: RequestBatch, line: BatchLine) -> Run | None:
     columns: dict[str, Any] = {
         "state": SubjectRequest.State.APPROVED,
         "identity_checked_by": handler,
-        "identity_checked_at": batch.requested_at,
+        "identity_checked_at": approval.asked_at,
         "preview": {
             "holders": [],
             "out_of_reach": out_of_reach(scope_of(subject, [])),
-            "covers": covered(subject),
+            "covers": {"digest": line.extent, "at": batch.preview["at"]},
         },
-        "requested_by": handler,
-        "requested_at": batch.requested_at,
-        "approved_by": approver,
-        "approved_at": batch.approved_at,
-        "starts_at": batch.starts_at,
         "due_on": batch.due_on,
         "first_due_on": batch.first_due_on,
         "run": run,

@@ -9,11 +9,12 @@ from typing import ClassVar
 from django.conf import settings
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.urls import reverse
 
 from memadmin import audit
+from memadmin.accounts.approvals.models import Approval, takes_approval
 from memadmin.erasure import querysets
 from memadmin.erasure.deadlines import due_date
 from memadmin.erasure.models.requests import SubjectRequest
@@ -55,11 +56,7 @@ class RequestBatch(models.Model):
     preview = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
     preview_run = models.OneToOneField(Run, null=True, on_delete=models.PROTECT, related_name="previewed_batch")
     previewed_at = models.DateTimeField(null=True)
-    # Who asks for the approval: never the one who gives it.
-    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-    requested_at = models.DateTimeField(null=True)
-    approved_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-    approved_at = models.DateTimeField(null=True)
+    approval = models.OneToOneField(Approval, null=True, on_delete=models.PROTECT, editable=False)
     starts_at = models.DateTimeField(null=True, help_text="until then it can be cancelled")
     started_at = models.DateTimeField(null=True, help_text="first case that was opened")
     run = models.OneToOneField(Run, null=True, on_delete=models.PROTECT, related_name="request_batch")
@@ -79,30 +76,16 @@ class RequestBatch(models.Model):
                 | Q(closed_at__isnull=False, state__in=["complete", "exceptions", "cancelled"]),
                 name="batch_state_says_whether_it_is_closed",
             ),
-            models.CheckConstraint(
-                condition=Q(approved_by__isnull=True)
-                | Q(requested_by__isnull=True)
-                | ~Q(approved_by=F("requested_by")),
-                name="batch_approved_by_a_second_person",
-            ),
         ]
         triggers: ClassVar = [
             *audit.govern(
                 "batch",
-                columns=[
-                    "state",
-                    "ground",
-                    "received_on",
-                    "due_on",
-                    "requested_by",
-                    "approved_by",
-                    "starts_at",
-                    "closed_at",
-                ],
+                columns=["state", "ground", "received_on", "due_on", "approval", "starts_at", "closed_at"],
             ),
             *workers_alone(
                 "facts", ["started_at", "preview", "previewed_at"], may_be_emptied=["preview", "previewed_at"]
             ),
+            takes_approval("erasure_batch", "starts_at"),
         ]
 
     def __str__(self) -> str:
@@ -120,6 +103,10 @@ class RequestBatch(models.Model):
         """The first due date, if the time was extended."""
         first = due_date(self.received_on)
         return first if self.due_on != first else None
+
+    @property
+    def decision(self) -> Approval | None:
+        return self.approval
 
     @property
     def is_started(self) -> bool:
@@ -140,6 +127,7 @@ class BatchLine(models.Model):
         MERGED = "merged", "Merged into another subject; erase the merged subject by its own request."
         OPEN = "open", "Another erasure of this subject is open; this line would join it."
         HELD = "held", "On hold: left out."
+        CHANGED = "changed", "Subjects, IDs or sessions changed after the count: left out."
 
     CORRECTABLE = (Problem.MISSING, Problem.TOO_LONG, Problem.SEPARATORS, Problem.WRONG_KIND, Problem.UNKNOWN)
 
@@ -152,6 +140,8 @@ class BatchLine(models.Model):
     # Number that the problem names: of the other line, of the open request, or of the hold.
     other = models.BigIntegerField(null=True)
     subject = models.ForeignKey(Subject, null=True, on_delete=models.PROTECT, related_name="+")
+    # What the approval covers, as of the count: see `memadmin.erasure.extents`.
+    extent = models.CharField(max_length=64, default="", db_default="", editable=False)
     request = models.ForeignKey(SubjectRequest, null=True, on_delete=models.PROTECT, related_name="batch_lines")
 
     class Meta:
@@ -167,8 +157,7 @@ class BatchLine(models.Model):
                 condition=Q(problem="") | Q(request__isnull=True), name="broken_line_has_no_request"
             ),
         ]
-
-        triggers: ClassVar = workers_alone("case", ["request_id"])
+        triggers: ClassVar = workers_alone("facts", ["request_id", "extent"])
 
     def __str__(self) -> str:
         return f"line {self.number} of batch {self.batch_id}"

@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 from django.urls import reverse
 
 from memadmin import audit
+from memadmin.accounts.approvals.models import Approval, takes_approval
 from memadmin.erasure import querysets
 from memadmin.runs.models import Run
 from memadmin.runs.workers_alone import workers_alone
@@ -100,11 +101,8 @@ class SubjectRequest(models.Model):
     # Counts by holder, as `memadmin.erasure.preview` makes them.
     preview = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
     previewed_at = models.DateTimeField(null=True)
-    # Who asks for the approval: never the one who gives it.
-    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-    requested_at = models.DateTimeField(null=True)
-    approved_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-    approved_at = models.DateTimeField(null=True)
+    # Its newest one. A case that a batch opened has none of its own: see `decision`.
+    approval = models.OneToOneField(Approval, null=True, on_delete=models.PROTECT, editable=False)
     starts_at = models.DateTimeField(null=True, help_text="until then it can be cancelled")
     started_at = models.DateTimeField(null=True, help_text="first change that cannot be undone")
     run = models.OneToOneField(Run, null=True, on_delete=models.PROTECT, related_name="subject_request")
@@ -145,12 +143,6 @@ class SubjectRequest(models.Model):
                 name="request_state_says_whether_it_is_closed",
             ),
             models.CheckConstraint(
-                condition=Q(approved_by__isnull=True)
-                | Q(requested_by__isnull=True)
-                | ~Q(approved_by=F("requested_by")),
-                name="request_approved_by_a_second_person",
-            ),
-            models.CheckConstraint(
                 condition=Q(closed_at__isnull=True) | Q(locators=b""), name="closed_request_has_no_locators"
             ),
         ]
@@ -164,10 +156,13 @@ class SubjectRequest(models.Model):
                 "request",
                 columns=[
                     *("kind", "state", "subject", "ground", "channel", "received_on", "due_on", "first_due_on"),
-                    *("identity_checked_by", "requested_by", "approved_by", "starts_at", "refusal", "closed_at"),
+                    *("identity_checked_by", "approval", "starts_at", "refusal", "closed_at"),
                 ],
                 subject="subject",
             ),
+            takes_approval("erasure", "starts_at"),
+            # Erasures that start without an approval of their own: those of a batch, and those that a replay repeats.
+            *workers_alone("run", ["run_id"], condition="NEW.kind = 'erasure' AND NEW.starts_at IS NULL"),
             *workers_alone("facts", ["scans", "pending_scan", "scanned_by_id", "receipt", "started_at"]),
             # From then on a worker erases whom and what they name, and states it in the receipt.
             *workers_alone(
@@ -203,6 +198,12 @@ class SubjectRequest(models.Model):
     def is_started(self) -> bool:
         """Whether something was changed that cannot be undone."""
         return self.started_at is not None
+
+    @property
+    def decision(self) -> Approval | None:
+        """Its approval, or that of the batch that opened it; a repeated erasure has none."""
+        batch = getattr(self.scanned_by, "request_batch", None)
+        return batch.approval if batch else self.approval
 
     def note(self, code: RequestNote.Code, *, by: User | None = None, text: str = "") -> RequestNote:
         """Adds an entry to the case log, in the caller's transaction."""

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from django.db import transaction
 from django.utils.timezone import now
 
+from memadmin.accounts.approvals.services import make_void
 from memadmin.erasure import together
 from memadmin.erasure.deadlines import due_date
 from memadmin.erasure.models import SubjectRequest
@@ -188,10 +189,9 @@ def approved_again(subject: Subject, entry: Entry) -> SubjectRequest:
         )
     if request.run is None:
         run = request_run(ERASURE, parameters={"replays": entry.number})
+        make_void(request, by=None)
         preview = {**request.preview, "covers": covered(request.subject)}
-        SubjectRequest.objects.filter(pk=request.pk).update(
-            run=run, state=State.APPROVED, approved_at=now(), preview=preview
-        )
+        SubjectRequest.objects.filter(pk=request.pk).update(run=run, state=State.APPROVED, preview=preview)
     elif not request.is_started:
         SubjectRequest.objects.filter(pk=request.pk).update(
             starts_at=None, preview={**request.preview, "covers": covered(request.subject)}

@@ -7,8 +7,9 @@ from uuid import UUID
 from django.http import HttpResponse
 from django.shortcuts import render
 
+from memadmin.accounts.approvals.services import NotAllowed
 from memadmin.erasure import access, services
-from memadmin.erasure.forms import ApprovalForm, ExtendForm, IdentityForm, NoteForm, RefuseForm
+from memadmin.erasure.forms import ApprovalForm, ExtendForm, IdentityForm, NoteForm, RefuseForm, RejectForm
 from memadmin.erasure.holder_view_models import StepView
 from memadmin.erasure.permissions import APPROVE, HANDLE, VIEW
 from memadmin.erasure.views.cases import case_page
@@ -23,7 +24,7 @@ perform = Performer(
     access.case_for,
     case_page,
     REFUSED,
-    forbidden=(services.NotSecondApprover, services.OwnRequest),
+    forbidden=(NotAllowed, services.OwnRequest),
     fields={services.WrongKey: "typed", services.NotLater: "until"},
 )
 
@@ -61,10 +62,11 @@ def approve(request: OperatorRequest, case_id: UUID) -> HttpResponse:
     )
 
 
-@operator_page(APPROVE, VIEW, methods="POST")
-def send_back(request: OperatorRequest, case_id: UUID) -> HttpResponse:
-    form = NoteForm(request.POST, auto_id="send-back-%s")
-    return perform(request, case_id, services.send_back, "The request was sent back.", send_back_form=form)
+@operator_page(VIEW, methods="POST")
+def reject(request: OperatorRequest, case_id: UUID) -> HttpResponse:
+    """Rejects the approval, or withdraws one's own request for it."""
+    form = RejectForm(request.POST)
+    return perform(request, case_id, services.reject_request, "The request was sent back.", form=form)
 
 
 @operator_page(HANDLE, VIEW, methods="POST")

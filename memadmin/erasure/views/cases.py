@@ -12,6 +12,7 @@ from django.http import HttpResponse
 
 from memadmin.erasure import access, services
 from memadmin.erasure.access_copy.panel import access_context
+from memadmin.erasure.approving import is_about
 from memadmin.erasure.closing import exceptions_of
 from memadmin.erasure.data_map.services import current_record
 from memadmin.erasure.forms import ApprovalForm, ExtendForm, IdentityForm, NoteForm, RefuseForm
@@ -22,7 +23,7 @@ from memadmin.erasure.holder_view_models import (
     steps_view,
 )
 from memadmin.erasure.models import SubjectRequest
-from memadmin.erasure.permissions import APPROVE, HANDLE, VIEW
+from memadmin.erasure.permissions import HANDLE, VIEW
 from memadmin.erasure.preview import Preview
 from memadmin.erasure.receipt_facts import facts_of
 from memadmin.erasure.scope import scope_of
@@ -57,7 +58,7 @@ def case_page(
 ) -> HttpResponse:
     """The page of a request, with the reason why nothing was changed, and with the form that was sent, by its name."""
     (view,) = views_of([shown], request.user)
-    is_own = not shown.is_closed and services.is_about(shown, request.user)
+    is_own = not shown.is_closed and is_about(shown, request.user)
     context: dict[str, Any] = {
         "case": shown,
         "view": view,
@@ -129,9 +130,7 @@ def actions_on(request: OperatorRequest, shown: SubjectRequest) -> dict[str, Any
             found["extend_form"] = ExtendForm(auto_id="extend-%s", initial=initial)
         found["may_ask"] = is_erasure and shown.state == State.CHECKED
         found["may_leave_out"] = shown.state in (State.RUNNING, State.SCANNING)
-    if user.has_perm(APPROVE) and shown.state == State.AWAITING:
+    if shown.state == State.AWAITING:
+        found["approval_steps"] = services.steps_for(shown, user)
         found["approval_form"] = ApprovalForm(auto_id="approval-%s")
-        # Of the counts on this page, also if the form comes back with a mistake.
-        found["shown"] = services.shown_by(shown)
-        found["send_back_form"] = NoteForm(auto_id="send-back-%s")
     return found

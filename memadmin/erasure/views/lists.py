@@ -7,6 +7,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
 from memadmin.erasure import services
+from memadmin.erasure.approving import is_about
 from memadmin.erasure.forms import NewRequestForm, RequestFilters
 from memadmin.erasure.models import SubjectRequest
 from memadmin.erasure.permissions import HANDLE, VIEW
@@ -62,7 +63,7 @@ def new(request: OperatorRequest) -> HttpResponse:
         messages.info(
             request, "This ID belongs to a subject that was merged. The request is about the remaining subject."
         )
-    if services.is_about(case, request.user):
+    if is_about(case, request.user):
         messages.warning(request, f"{case} is about yourself. Another person has to handle it.")
     elif is_new:
         messages.success(request, f"{case} was opened. Next, check the identity.")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from django.contrib.auth.models import User
 
+from memadmin.accounts.approvals.services import ApprovalError
 from memadmin.erasure.models import RequestBatch, SubjectRequest
 from memadmin.erasure.services import RequestError, WrongState
 from memadmin.runs import services as runs
 from memadmin.runs.models import Run
 from memadmin.runs.services import ChunkUnderWay, InvalidRunState
 
-REFUSED = (RequestError, InvalidRunState, ChunkUnderWay)
+REFUSED = (ApprovalError, RequestError, InvalidRunState, ChunkUnderWay)
 
 
 def pause_run(shown: SubjectRequest | RequestBatch, *, by: User) -> None:

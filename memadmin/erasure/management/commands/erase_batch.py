@@ -14,6 +14,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.timezone import now
 
+from memadmin.accounts.approvals.services import ApprovalError, shown_now
 from memadmin.accounts.commands import acting_person
 from memadmin.erasure.batches import outcomes, services
 from memadmin.erasure.batches.outcomes import LineOutcome
@@ -21,7 +22,7 @@ from memadmin.erasure.batches.parsing import MOST_BYTES, BadFile
 from memadmin.erasure.management.commands.erase_subject import RECEIPT_SECONDS, write_report
 from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
 from memadmin.erasure.permissions import APPROVE, HANDLE
-from memadmin.erasure.services import RequestError, shown_by
+from memadmin.erasure.services import RequestError
 from memadmin.runs import engine
 from memadmin.runs.models import Run
 from memadmin.runs.progress_bar import progress_bar
@@ -64,7 +65,7 @@ class Command(BaseCommand):
             batch = approved(data, file.name, reason, requested_by, approved_by)
         except BadFile as problem:
             raise CommandError(f"{problem} Nothing was changed.") from problem
-        except RequestError as problem:
+        except (ApprovalError, RequestError) as problem:
             raise CommandError(str(problem)) from problem
         self.carry_out(batch)
         batch = RequestBatch.objects.select_related("run").get(pk=batch.pk)
@@ -108,7 +109,7 @@ def approved(data: bytes, name: str, ground: str, requested_by: User, approved_b
     if batch.state == State.AWAITING:
         count = services.accepted_lines(batch).count()
         typed = services.confirmation(count)
-        batch = services.approve(batch, by=approved_by, typed=typed, shown=shown_by(batch), window=timedelta(0))
+        batch = services.approve(batch, by=approved_by, typed=typed, shown=shown_now(batch), window=timedelta(0))
     return batch
 
 

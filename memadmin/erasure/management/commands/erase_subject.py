@@ -12,6 +12,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
+from memadmin.accounts.approvals.services import ApprovalError, shown_now
 from memadmin.accounts.commands import acting_person
 from memadmin.erasure import closing, services
 from memadmin.erasure.exceptions import Left, OutOfReach
@@ -61,7 +62,7 @@ class Command(BaseCommand):
             raise CommandError("An erasure needs a --reason. Nothing was changed.")
         try:
             request = approved(subject, key, given["reason"], requested_by, approved_by)
-        except services.RequestError as problem:
+        except (ApprovalError, services.RequestError) as problem:
             raise CommandError(str(problem)) from problem
         self.carry_out(request)
         request.refresh_from_db()
@@ -141,7 +142,6 @@ def approved(subject: Any, key: str, ground: str, requested_by: User, approved_b
         services.make_preview(request, by=requested_by)
         request = services.request_approval(request, by=requested_by)
     if request.state == State.AWAITING:
-        request = services.approve_request(
-            request, by=approved_by, typed=key, shown=services.shown_by(request), window=timedelta(0)
-        )
+        shown = shown_now(request)
+        request = services.approve_request(request, by=approved_by, typed=key, shown=shown, window=timedelta(0))
     return request
