@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
 
@@ -12,18 +13,21 @@ import pgtrigger
 import pytest
 from django.apps import apps
 from django.core.management import CommandError, call_command
-from django.db import ProgrammingError, connection
+from django.db import DatabaseError, ProgrammingError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
+from django.db.migrations.state import ProjectState
 from django.db.models import Model
 
 from memadmin import migrating
+from memadmin.accounts.models import Approval
 from memadmin.audit.log.triggers import Calling
 from memadmin.retention.holds.guard import HOLD_TRIGGERS
 from memadmin.retention.models import RetentionPolicy
 from memadmin.web import health
 from tests.agents import run_sql
+from tests.people import person
 
 FUNCTIONS = (
     "SELECT proname, prosrc FROM pg_proc WHERE proname LIKE 'memadmin%' AND pronamespace = 'public'::regnamespace"
@@ -286,3 +290,19 @@ def test_database_of_an_unreleased_version_is_refused(names: set[tuple[str, str]
         " command again. Nothing was changed."
     )
     assert applied() == names
+
+
+@pytest.mark.django_db
+def test_a_file_takes_over_what_is_refused_before_and_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    decided = (
+        "INSERT INTO accounts_approval (id, kind, object_ref, digest, asked_by_id, decision, decided_at) VALUES"
+        f" (gen_random_uuid(), 'role', gen_random_uuid(), '', {person('support').pk}, 'approved', now())"
+    )
+    monkeypatch.setattr(migrating, "sql_text", lambda app, name: decided)
+    state = ProjectState()
+    for without, is_refused in (((), True), (("memadmin_ask_approval",), False), ((), True)):
+        operation = migrating.RunFile("accounts", "decided.sql", without=without)
+        refused = pytest.raises(DatabaseError, match="by the person who acts") if is_refused else nullcontext()
+        with refused, transaction.atomic(), connection.schema_editor() as editor:
+            operation.database_forwards("accounts", editor, state, state)
+    assert Approval.objects.get().decision == "approved"
