@@ -41,7 +41,7 @@ def extents_now(batch: RequestBatch, *, of: BatchLine | None = None) -> dict[int
     lines = BatchLine.objects.filter(batch=batch, problem="", **({"pk": of.pk} if of else {}))
     subjects = dict(lines.order_by().values_list("number", "subject_id"))
     found = extents_of(subjects.values(), datetime.fromisoformat(batch.preview["at"]))
-    return {number: found[subject_id] for number, subject_id in subjects.items()}
+    return {number: found.get(subject_id, "") for number, subject_id in subjects.items()}
 
 
 def digest_of_lines(extents: Mapping[int, str]) -> str:
