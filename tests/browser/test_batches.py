@@ -15,12 +15,12 @@ from playwright.sync_api import Page, expect
 
 from memadmin.erasure.batches import services
 from memadmin.erasure.batches.work import open_case
-from memadmin.erasure.models import RequestBatch, SubjectRequest
+from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from sessions_app.services.subjects import merge_subjects
 from tests.browser.conftest import in_all_views
-from tests.erasure.batches import approved_batch, awaiting_batch, csv_of, make_subjects, uploaded
+from tests.erasure.batches import approved_batch, csv_of, make_subjects, uploaded
 from tests.erasure.builders import make_request
 from tests.people import person
 from tests.retention.builders import make_hold
@@ -94,13 +94,14 @@ def awaiting(officer: User) -> RequestBatch:
     make_request(other, by=officer)
     lines = [f"cust_{number}" for number in range(41200, 41240)]
     lines[5:5] = ["cust_4l213", ",user", "cust_41201", "cust_48213", "cust_41202;", "acct_207", "cust_33108"]
-    batch = awaiting_batch(csv_of(*lines, "nobody_at_all", "x" * 513), by=officer)
+    batch = uploaded(csv_of(*lines, "nobody_at_all", "x" * 513), by=officer)
     preview = {
+        **batch.preview,
         "places": {"main": [11_204, 188_410, 1_102], "planner": [2_318, 21_660, 48], "": [0, 30_118, 212]},
         "problems": {"hotline": "The store does not respond, so this is not counted."},
     }
     RequestBatch.objects.filter(pk=batch.pk).update(preview=preview, due_on=now().date() + timedelta(days=4))
-    return batch
+    return services.request_approval(batch, by=officer)
 
 
 def running(officer: User, second: User) -> RequestBatch:
@@ -109,6 +110,7 @@ def running(officer: User, second: User) -> RequestBatch:
     make_subjects(keys)
     batch = approved_batch(csv_of(*keys), by=officer, second=second)
     RequestBatch.objects.filter(pk=batch.pk).update(state="running", started_at=now())
+    batch.lines.filter(number=35).update(problem=BatchLine.Problem.CHANGED)
     for line in batch.lines.select_related("subject")[:31]:
         with transaction.atomic():
             open_case(batch, line)
