@@ -141,7 +141,7 @@ MATRIX: dict[str, Rule] = {
     **{
         f"erasure:request-{name}": verb(DECIDERS)
         for name in (
-            *("check", "count", "ask", "approve", "send-back", "refuse", "extend", "cancel", "comment"),
+            *("check", "count", "ask", "approve", "reject", "refuse", "extend", "cancel", "comment"),
             *("pause", "resume"),
         )
     },
@@ -159,7 +159,7 @@ MATRIX: dict[str, Rule] = {
     "batches:batch-correct": form(DECIDERS),
     **{
         f"batches:batch-{name}": verb(DECIDERS)
-        for name in ("count", "ask", "approve", "send-back", "extend", "cancel", "pause", "resume", "retry")
+        for name in ("count", "ask", "approve", "reject", "extend", "cancel", "pause", "resume", "retry")
     },
     # Legal holds
     "sweeps:list": page(DECIDERS),
