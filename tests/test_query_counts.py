@@ -42,7 +42,7 @@ LONG = "a-long-one"
 """The session whose timeline grows."""
 
 QUERIES = {
-    "overview": 56,
+    "overview": 53,
     "redactions": 12,
     "sessions": 17,
     "sessions of a subject": 18,

@@ -94,7 +94,7 @@ class CompanyAccount(SocialAccount):  # type: ignore[misc]
         triggers: ClassVar = [changed_by_proven("uid", "provider", "user_id")]
 
 
-class SecondFactor(Authenticator):  # type: ignore[misc]
+class GovernedFactor(Authenticator):  # type: ignore[misc]
     class Meta:
         proxy = True
         default_permissions = ()

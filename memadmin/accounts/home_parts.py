@@ -125,7 +125,7 @@ def events(count: int) -> str:
     return f"{capped(count)} {noun_for(count, 'events')}"
 
 
-@on_home("Approvals")
+@on_home("Approvals", lambda user: bool(kinds_for(user)))
 def approvals(user: User) -> HomeParts:
     """What others requested and this user may decide about, by its kind. One query."""
     kinds = kinds_for(user)

@@ -16,10 +16,10 @@ from memadmin import audit
 from memadmin.accounts.approvals.models import Approval, names_actor, takes_approval
 from memadmin.accounts.audited_proxies import (
     CompanyAccount,
+    GovernedFactor,
     GovernedGroup,
     GovernedUser,
     RolePermission,
-    SecondFactor,
     SignInAddress,
     UserPermission,
     UserRole,
@@ -33,6 +33,7 @@ __all__ = [
     "Approval",
     "CompanyAccount",
     "ContentGrant",
+    "GovernedFactor",
     "GovernedGroup",
     "GovernedUser",
     "GrantedSession",
@@ -40,7 +41,6 @@ __all__ = [
     "Notice",
     "RolePermission",
     "RoleRequest",
-    "SecondFactor",
     "SignInAddress",
     "UserPermission",
     "UserRole",

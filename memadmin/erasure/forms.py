@@ -185,7 +185,7 @@ class ApprovalForm(ShownForm):
         return {name: value for name, value in self.cleaned_data.items() if name != "is_read"}
 
 
-class RejectForm(forms.Form):
+class SendBackForm(forms.Form):
     """What the same form says of a rejection."""
 
     note = forms.CharField(required=False, max_length=2_000)

@@ -70,7 +70,7 @@ FillHome = Callable[[User], HomeParts]
 @dataclass(frozen=True, slots=True)
 class HomeSource:
     title: str
-    permission: str
+    permission: str | Callable[[User], bool]
     roles: Collection[str]
     fill: FillHome
     waits: bool = True
@@ -78,7 +78,8 @@ class HomeSource:
 
     def is_for(self, user: User, roles: set[str]) -> bool:
         """Whether it belongs on the page of this user. Without any of the five roles, permissions alone decide."""
-        may_see = not self.permission or user.has_perm(self.permission)
+        asked = self.permission
+        may_see = user.has_perm(asked) if isinstance(asked, str) else asked(user)
         return may_see and (not self.roles or not roles or not roles.isdisjoint(self.roles))
 
 
@@ -86,12 +87,12 @@ _sources: list[HomeSource] = []
 
 
 def on_home(
-    title: str, permission: str = "", *, roles: Collection[str] = (), waits: bool = True
+    title: str, permission: str | Callable[[User], bool], *, roles: Collection[str] = (), waits: bool = True
 ) -> Callable[[FillHome], FillHome]:
     """Registers a function that fills a part of the page, as a decorator.
 
-    `title` names it on the page when it fails. Without a permission the function asks for what it needs. Without
-    `roles` it is for everybody who has the permission. `waits` is False for charts and cards alone.
+    `title` names it on the page when it fails. Without `roles` it is for everybody who has the permission. `waits` is
+    False for charts and cards alone.
     """
 
     def register(fill: FillHome) -> FillHome:

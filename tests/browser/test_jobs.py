@@ -257,7 +257,7 @@ def test_an_erasure_request_up_to_the_approval(
         played.click(count)
         expect(page.get_by_role("row", name="main")).to_be_visible()
         played.click(ask)
-    expect(page.get_by_text("You requested this erasure.")).to_be_visible()
+    expect(page.get_by_text("You requested this. Another person has to decide.")).to_be_visible()
     assert SubjectRequest.objects.get().state == SubjectRequest.State.AWAITING
     played.assert_as_documented("An erasure request up to the approval", way)
 

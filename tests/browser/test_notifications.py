@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
+from django.urls import reverse
 from django.utils.timezone import now
 from playwright.sync_api import Page, expect
 
@@ -34,7 +35,7 @@ def test_bell_says_what_waits_and_is_quiet_once_it_was_read(
     expect(bell).to_have_accessible_description(re.compile(r"\d+ unread"))
     page.keyboard.press("b")
     panel = page.locator("#notifications")
-    expect(panel.get_by_role("link", name=f"{case} needs your approval")).to_be_visible()
+    expect(panel.get_by_role("link", name="1 erasure to decide")).to_be_visible()
     assert_accessible(page)
     panel.get_by_role("button", name="Mark all as read").press("Enter")
     expect(panel.get_by_text("none unread")).to_be_visible()
@@ -43,8 +44,9 @@ def test_bell_says_what_waits_and_is_quiet_once_it_was_read(
     expect(panel).to_be_hidden()
     expect(bell).to_be_focused()
     page.keyboard.press("b")
-    panel.get_by_role("link", name=f"{case} needs your approval").press("Enter")
-    expect(page).to_have_url(re.compile(case.get_absolute_url()))
+    panel.get_by_role("link", name="1 erasure to decide").press("Enter")
+    expect(page).to_have_url(re.compile(reverse("erasure:requests")))
+    expect(page.get_by_text(str(case))).to_be_visible()
 
 
 @in_all_views

@@ -88,7 +88,7 @@ def test_an_erasure_by_two_people_with_the_keyboard(
     page.get_by_role("button", name="Count", exact=True).press("Enter")
     expect(page.get_by_role("row", name="main")).to_contain_text("24")
     page.get_by_role("button", name="Ask for approval").press("Enter")
-    expect(page.get_by_text("You requested this erasure.")).to_be_visible()
+    expect(page.get_by_text("You requested this. Another person has to decide.")).to_be_visible()
     page.locator("summary", has_text="Note").press("Enter")
     page.locator("#comment-note").fill("The person was told.")
     page.get_by_role("button", name="Add note").press("Enter")

@@ -136,7 +136,7 @@ def about(ours: Roles, case: Case) -> Any:
 
 def taking_effect(about: Any, case: Case, *, approval: object = None) -> str:
     using = f"approval_id = '{approval}', " if approval else ""
-    return f"UPDATE {case.table} SET {using}{case.effect} WHERE id = '{about.pk}'"
+    return f"UPDATE {case.table} SET {using}{case.effect} WHERE id = '{about.id}'"
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def attempts(about: Any, case: Case, kind: str, officer: User) -> dict[str, str]
     approve_grant(other, person("compliance", "support"))
     asker, new = about.approval.asked_by_id, uuid4()
     names = {"id": about.approval.pk, "officer": officer.pk, "table": case.table}
-    added = {"new": new, "kind": kind, "about": about.pk}
+    added = {"new": new, "kind": kind, "about": about.id}
 
     def changed(change: str) -> str:
         return CHANGE.format(change=change, **names)
@@ -165,7 +165,7 @@ def attempts(about: Any, case: Case, kind: str, officer: User) -> dict[str, str]
         "add one for a person": ADD.format(columns=", asked_by_id", values=f", {asker}", **added),
         "let it take effect without": taking_effect(about, case),
         "let it take effect with that of another": "UPDATE accounts_contentgrant SET approval_id = NULL"
-        f" WHERE id = '{other.pk}'; {taking_effect(about, case, approval=other.approval_id)}",
+        f" WHERE id = '{other.id}'; {taking_effect(about, case, approval=other.approval_id)}",
         **{what: statement.format(**names) for what, statement in case.names.items()},
     }
     if kind != "grant":
@@ -200,7 +200,7 @@ def test_it_is_the_proof_that_holds_it(
         run_sql(SET.format("recorder", f"person:{ref}"))
         run_sql(attempts["approve as an officer"])
         run_sql(taking_effect(about, case))
-    assert value_of(f"SELECT {case.column} FROM {case.table} WHERE id = '{about.pk}'")
+    assert value_of(f"SELECT {case.column} FROM {case.table} WHERE id = '{about.id}'")
 
 
 def test_what_was_approved_once_does_not_take_effect_again(ours: Roles, about: Any, officer: User, case: Case) -> None:

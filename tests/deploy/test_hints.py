@@ -506,6 +506,10 @@ NOT_TRIED = {
     ("checking._health_of_fenced", "…"): "quotes an error",
     ("checking.check", "…"): "quotes an error",
     ("checking._health_of_discovered", "…"): "quotes an error, or counts sessions that returned",
+    (
+        "checking._health_of_discovered",
+        "they are not listed, and not erased",
+    ): "in test_unreadable_times",
     ("checking._health_of_discovered", "It is not attached"): "the same as of stores with a fence",
     (
         "checking._faults_of_fence",

@@ -129,10 +129,9 @@ def acting(*arguments: str | int | None) -> object:
 
 def test_proof_is_for_one_actor_and_five_minutes(ours: Roles, clerk: User, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = audit.person(clerk).columns
-    proof = proofs.proof_of(*columns)
+    proof, other = proofs.proof_of(*columns), person("reviewer")
     with connected_as(ours["web"]):
         assert name_actor(*columns, proof).startswith("person:")
-        other = person("reviewer")
         for wrong in (
             (*audit.person(other).columns, proof),
             ("job", *columns[1:], proof),

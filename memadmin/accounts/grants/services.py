@@ -38,7 +38,7 @@ class GrantEnding(models.TextChoices):
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class GrantSteps:
     """Actions of a user on a grant; the services check the same functions."""
 
     approval: approvals.Steps
@@ -156,18 +156,18 @@ def locked(grant: ContentGrant) -> ContentGrant:
     return ContentGrant.objects.with_people().select_for_update(of=("self",)).get(pk=grant.pk)
 
 
-def steps_for(grant: ContentGrant, by: User) -> Steps:
+def steps_for(grant: ContentGrant, by: User) -> GrantSteps:
     """Actions available to a user. Two queries for approvers, none for the requester."""
     ending = ending_by(grant, by)
     if grant.opened_at is None:
-        return Steps(
+        return GrantSteps(
             approvals.steps_for(grant, by), review=False, ending=ending if by.pk == grant.requested_by_id else None
         )
     try:
         require_reviewer(grant, by)
     except NotAllowed:
-        return Steps(approvals.Steps(), review=False, ending=ending)
-    return Steps(approvals.Steps(), review=awaits_review(grant), ending=ending)
+        return GrantSteps(approvals.Steps(), review=False, ending=ending)
+    return GrantSteps(approvals.Steps(), review=awaits_review(grant), ending=ending)
 
 
 def awaits_review(grant: ContentGrant) -> bool:

@@ -139,7 +139,7 @@ class Migration(migrations.Migration):
             )
             for name, base in (
                 ("CompanyAccount", "socialaccount.socialaccount"),
-                ("SecondFactor", "mfa.authenticator"),
+                ("GovernedFactor", "mfa.authenticator"),
                 ("SignInAddress", "account.emailaddress"),
             )
         ),

@@ -764,10 +764,10 @@ class Erasures:
         return -len(self._by_account[account]), account
 
 
-class Names:
+class NamesOfPeople:
     """What events state about the names of people. An erased name never comes back: its person gets another id.
 
-    Names are written by the log's own functions, as an actor that nobody else can prove to be.
+    NamesOfPeople are written by the log's own functions, as an actor that nobody else can prove to be.
     """
 
     WRITER = b"actor.system:audit log"
@@ -831,7 +831,7 @@ class LogReader:
         self.has_details = has_details
         """Whether the details that exist are given."""
         self.erasures = Erasures()
-        self.names = Names()
+        self.names = NamesOfPeople()
         self._expected = 0
         self._highest = (-1, 0)
         self._latest = 0

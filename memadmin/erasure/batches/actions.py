@@ -14,7 +14,7 @@ from memadmin.erasure.batches.forms import CorrectForm
 from memadmin.erasure.batches.sealed import unseal
 from memadmin.erasure.batches.view_models import LineView
 from memadmin.erasure.batches.views import approval_form, batch_page
-from memadmin.erasure.forms import ExtendForm, RejectForm
+from memadmin.erasure.forms import ExtendForm, SendBackForm
 from memadmin.erasure.permissions import APPROVE, HANDLE, VIEW
 from memadmin.erasure.services import NotLater, OwnRequest, RequestError
 from memadmin.erasure.views.run_actions import REFUSED, pause_run, resume_run
@@ -84,7 +84,7 @@ def approve(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
 @operator_page(VIEW, methods="POST")
 def reject(request: OperatorRequest, batch_id: UUID) -> HttpResponse:
     """Rejects the approval, or withdraws one's own request for it."""
-    return perform(request, batch_id, services.reject, "The batch was sent back.", form=RejectForm(request.POST))
+    return perform(request, batch_id, services.reject, "The batch was sent back.", form=SendBackForm(request.POST))
 
 
 @operator_page(HANDLE, VIEW, methods="POST")

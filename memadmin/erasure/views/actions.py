@@ -9,7 +9,7 @@ from django.shortcuts import render
 
 from memadmin.accounts.approvals.services import NotAllowed
 from memadmin.erasure import access, services
-from memadmin.erasure.forms import ApprovalForm, ExtendForm, IdentityForm, NoteForm, RefuseForm, RejectForm
+from memadmin.erasure.forms import ApprovalForm, ExtendForm, IdentityForm, NoteForm, RefuseForm, SendBackForm
 from memadmin.erasure.holder_view_models import StepView
 from memadmin.erasure.permissions import APPROVE, HANDLE, VIEW
 from memadmin.erasure.views.cases import case_page
@@ -65,7 +65,7 @@ def approve(request: OperatorRequest, case_id: UUID) -> HttpResponse:
 @operator_page(VIEW, methods="POST")
 def reject(request: OperatorRequest, case_id: UUID) -> HttpResponse:
     """Rejects the approval, or withdraws one's own request for it."""
-    form = RejectForm(request.POST)
+    form = SendBackForm(request.POST)
     return perform(request, case_id, services.reject_request, "The request was sent back.", form=form)
 
 

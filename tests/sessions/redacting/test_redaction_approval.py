@@ -189,11 +189,11 @@ def test_wrong_number_and_late_approval_are_told_on_the_page(
 ) -> None:
     asked, console = ask(record, officer), signed_in(second)
     address = reverse("sessions:redaction-approve", args=[asked.pk])
-    page = console.post(address, {"typed": "yes"})
+    page = console.post(address, {"typed": "yes", "shown": shown(asked)})
     assert (page.status_code, f"Type “redact {LIMIT + 1}” to confirm." in page.text) == (422, True)
     assert console.post(address, {}).status_code == 422
     services.decline_redaction(asked, by=officer)
-    page = console.post(address, {"typed": f"redact {LIMIT + 1}"})
+    page = console.post(address, {"typed": f"redact {LIMIT + 1}", "shown": "x"})
     assert (page.status_code, "already decided on this request" in page.text) == (409, True)
 
 
