@@ -200,13 +200,14 @@ def delete_in_admin(key: str) -> float:
 
 
 def approved_person(key: str) -> Any:
-    from django.contrib.auth.models import User
+    from django.contrib.auth.models import Group, User
 
     from sessions_app.models import SubjectAlias
     from tests.erasure.builders import approved
 
     officer, _ = User.objects.get_or_create(username="officer")
     second, _ = User.objects.get_or_create(username="second")
+    second.groups.set(Group.objects.filter(name="compliance"))
     return approved(SubjectAlias.objects.get(key=key).subject, by=officer, second=second)
 
 
