@@ -299,9 +299,9 @@ ROUNDS = 3
 def test_processes_of_both_write_at_the_same_time(
     versions: list[Version], database: EmbeddedServer, tmp_path: Path
 ) -> None:
-    """Web servers and workers of both run, unless those of the last release are stopped first. Agents and commands of both
-    write at once, also about the same subject, and each web server shows what agents of the other version, or of both,
-    wrote, with an event of the log.
+    """Web servers and workers of both run, unless those of the last release are stopped first. Agents and commands of
+    both write at once, also about the same subject, and each web server shows what agents of the other version, or of
+    both, wrote, with an event of the log.
     """
     agents_address = f"postgresql://postgres@/memadmin?host={database.ensure_running().socket_dir}"
     names = [[f"session-{turn}-{number}" for number in range(2)] for turn in range(ROUNDS)]
