@@ -11,17 +11,15 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.utils.timezone import now
 
-from memadmin.accounts.approvals.kinds import kind_called
 from memadmin.accounts.approvals.models import Approval
-from memadmin.accounts.approvals.services import digest_of
+from memadmin.accounts.approvals.services import shown_now
 from memadmin.accounts.grants import services
 from memadmin.accounts.models import ContentGrant
 
 
 def shown(about: Any) -> str:
     """The digest on the page of this object, as it is stored now."""
-    about = type(about).objects.select_related("approval").get(pk=about.pk)
-    return digest_of(kind_called(about.approval.kind).shown(about))
+    return shown_now(type(about).objects.select_related("approval").get(pk=about.pk))
 
 
 def expire(about: Any) -> None:

@@ -127,7 +127,7 @@ def events(count: int) -> str:
 
 @on_home("Approvals", lambda user: bool(kinds_for(user)))
 def approvals(user: User) -> HomeParts:
-    """What others requested and this user may decide about, by its kind. One query."""
+    """Requests of others about which this user may decide, counted by kind. One query."""
     kinds = kinds_for(user)
     waiting = Approval.objects.waiting(now()).filter(kind__in=kinds).exclude(asked_by=user)
     found = waiting.values("kind").annotate(count=Count("pk"), oldest=Min("asked_at")).order_by("kind")

@@ -12,7 +12,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from memadmin.accounts.approvals.services import digest_of
+from memadmin.accounts.approvals.services import shown_now
 from memadmin.demo import agents
 from memadmin.demo.script import Exchange, Story, says
 from memadmin.demo.stories.support import ticket
@@ -115,8 +115,7 @@ def put_in_force(*, by: User, second: User) -> None:
     for name, values in POLICIES.items():
         version = services.propose_policy(name, content_from(values, stores=[]), reason="Start of the shop", by=by)
         if version.awaits_approval:
-            shown = digest_of(services.shown_of(version))
-            services.approve_change(version, by=second, shown=shown, confirmation=name, after=timedelta(0))
+            services.approve_change(version, by=second, shown=shown_now(version), confirmation=name, after=timedelta(0))
 
 
 def sweep() -> None:

@@ -17,7 +17,7 @@ from sessions_app.models import SubjectAlias
 
 
 def shown_of(request: SubjectRequest) -> dict[str, Any]:
-    """What a decision is about: the counts, and the subjects, IDs and sessions as they are now. One query."""
+    """Values that a decision is about: the counts, and the subjects, IDs and sessions as they are now. One query."""
     return {
         "subject": request.subject_id,
         "ground": request.ground,

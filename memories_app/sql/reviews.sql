@@ -11,8 +11,7 @@ BEGIN
     IF TG_OP = 'INSERT' THEN
         is_proven := CASE
             WHEN acting IS NULL OR NEW.undone_at IS NOT NULL OR NEW.agreed IS NOT NULL THEN false
-            WHEN NEW.reviewer_id IS NOT NULL THEN
-                acting = (SELECT 'person:' || ref FROM audit_actor WHERE kind = 'person' AND user_id = NEW.reviewer_id)
+            WHEN NEW.reviewer_id IS NOT NULL THEN NEW.reviewer_id = memadmin_acting_person()
             ELSE NEW.rule_id IS NOT NULL AND split_part(acting, ':', 1) IN ('job', 'command')
         END;
         IF is_proven IS NOT TRUE THEN

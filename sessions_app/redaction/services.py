@@ -78,7 +78,7 @@ class ConfirmationMismatch(RedactionError):
 
 
 def shown_of(redaction: Redaction) -> dict[str, Any]:
-    """What a decision is about. No query."""
+    """Values that a decision is about. No query."""
     names = ("record_id", "item_id", "item_mark", "subject_id", "shown", "shown_places")
     return {name: getattr(redaction, name) for name in (*names, "text", "takes_all", "takes_compactions", "reason")}
 

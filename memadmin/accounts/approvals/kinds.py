@@ -12,29 +12,29 @@ from django.contrib.auth.models import User
 from memadmin.home.parts import Colour
 
 
-def nobody_else(about: Any, user: User) -> str:
+def no_refusal(about: Any, user: User) -> str:
     return ""
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalKind:
-    """What takes a second person."""
+    """A kind of decisions that take a second person."""
 
     name: str
     permission: str
     shown: Callable[[Any], Any]
     """All that a decision is about, as values that JSON can hold. One or two queries."""
     waiting: str
-    """Of a line on the home page: what waits, in the plural."""
+    """Plural noun of the line on the home page: "erasures"."""
     page: str
     """Name of the URL where it waits."""
     facts: str
-    """Of that line: the sentence below it."""
+    """Sentence below that line."""
     symbol: str
     colour: Colour = "yellow"
     answer_within: timedelta | None = None
     """Time after which it can no longer be approved: its reason may no longer apply."""
-    refusal: Callable[[Any, User], str] = nobody_else
+    refusal: Callable[[Any, User], str] = no_refusal
     """Further reason, a sentence, why this user may not decide."""
 
 

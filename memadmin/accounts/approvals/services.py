@@ -68,7 +68,7 @@ class ChangedSinceAsked(ApprovalError):
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What a user can do about an approval."""
+    """Actions of a user on an approval."""
 
     decide: bool = False
     reject: bool = False
@@ -87,7 +87,7 @@ def digest_of(shown: Any) -> str:
 
 
 def is_digest_of(digest: str, shown: Any) -> bool:
-    """The same under any of the secret keys."""
+    """True if it is the digest of these values, under any of the secret keys."""
     return any(constant_time_compare(digest, _digest_under(key, shown)) for key in derived_keys(PURPOSE))
 
 
@@ -142,7 +142,7 @@ def asking(
 
 
 def ask(kind: ApprovalKind, about: Any, *, by: User | None) -> None:
-    """The same for an object that is saved already."""
+    """Asks for the approval of an object that is saved already."""
     with asking(kind, about, by=by):
         pass
 
@@ -244,7 +244,7 @@ def subject_of(about: Any) -> UUID | None:
 
 
 def steps_for(about: Any, user: User) -> Steps:
-    """What a user can do about the approval of an object, and the digest for the form. Up to five queries."""
+    """Actions of a user on an object's approval, with the digest for the form. Up to five queries and those of the kind."""
     approval: Approval | None = about.approval
     if approval is None or not approval.is_waiting_at(now()):
         return Steps()
@@ -262,6 +262,6 @@ def steps_for(about: Any, user: User) -> Steps:
 
 
 def steps_in_list(about: Any, user: User, shown: Any) -> Steps:
-    """The same for one of many waiting objects, without a query: whether this user may really decide shows then."""
+    """Actions on one of many waiting objects, without a query: who may not decide is told by `approve`."""
     is_own = about.approval.asked_by_id == user.pk
     return Steps(withdraw=is_own, decide=not is_own, reject=not is_own, shown=digest_of(shown))

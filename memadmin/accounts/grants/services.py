@@ -51,7 +51,7 @@ class GrantError(ApprovalError):
 
 
 def shown_of(grant: ContentGrant) -> dict[str, Any]:
-    """What a decision is about. One query, or none after `with_people`."""
+    """Values that a decision is about. One query, or none after `with_people`."""
     return {
         "reader": grant.requested_by_id,
         "sessions": sorted(str(session.record_id) for session in grant.sessions.all()),

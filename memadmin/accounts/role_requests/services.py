@@ -91,7 +91,7 @@ class RoleRequestRefused(NotAllowed):
 
 
 def shown_of(request: RoleRequest) -> dict[str, Any]:
-    """What a decision is about: the right with all that it allows now. No query after `with_people`."""
+    """Values that a decision is about: the right with all that it allows now. No query after `with_people`."""
     permissions = request.role.permissions.all() if request.role else []
     return {
         "person": request.person_id,

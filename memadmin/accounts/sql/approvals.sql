@@ -1,13 +1,6 @@
 -- Decisions about what takes a second person. Columns with the id of an account are anybody's word who may write the
 -- table: believed is the person who proved to act, with an event of the same transaction (audit/sql/proofs.sql).
 
--- The account of the person who added the last event of this transaction; NULL if that was no person, or unproven.
-CREATE OR REPLACE FUNCTION memadmin_acting_person() RETURNS bigint
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-SELECT user_id FROM audit_actor
-WHERE kind = 'person' AND ref::text = substring(memadmin_proven_actor('memadmin.recorder') FROM '^person:(.+)$')
-$$;
-
 CREATE OR REPLACE FUNCTION memadmin_ask_approval() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
@@ -118,6 +111,6 @@ BEGIN
     RETURN NEW;
 END $$;
 
-REVOKE ALL ON FUNCTION memadmin_acting_person(), memadmin_ask_approval(), memadmin_decide_approval(),
+REVOKE ALL ON FUNCTION memadmin_ask_approval(), memadmin_decide_approval(),
     memadmin_is_decided_now(uuid, text, uuid, text[]), memadmin_require_approval(), memadmin_keep_approval(),
     memadmin_require_actor() FROM PUBLIC;

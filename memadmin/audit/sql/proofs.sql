@@ -93,6 +93,16 @@ BEGIN
     RETURN parts[1] || ':' || parts[2];
 END $$;
 
+-- The account of the person who proved to act in this transaction; NULL if that was no person, or nobody did.
+CREATE OR REPLACE FUNCTION memadmin_acting_person() RETURNS bigint
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    RETURN (
+        SELECT user_id FROM audit_actor
+        WHERE kind = 'person' AND ref::text = substring(memadmin_proven_actor('memadmin.recorder') FROM '^person:(.+)$')
+    );
+END $$;
+
 -- The value of `memadmin.actor` for an actor whom the application has proved; for another it names nobody, but is not
 -- empty, because writes to the agents' tables are recorded where it is set.
 CREATE OR REPLACE FUNCTION memadmin_name_actor(
@@ -138,4 +148,4 @@ BEGIN
 END $$;
 
 REVOKE ALL ON FUNCTION memadmin_name_actor(text, text, bigint, text), memadmin_acting(text, text, bigint, text),
-    memadmin_name_cause(uuid, text), memadmin_knows_key(text) FROM PUBLIC;
+    memadmin_name_cause(uuid, text), memadmin_knows_key(text), memadmin_acting_person() FROM PUBLIC;

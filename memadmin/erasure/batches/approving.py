@@ -19,7 +19,7 @@ from sessions_app.models import SubjectAlias
 
 
 def shown_of(batch: RequestBatch) -> dict[str, Any]:
-    """What a decision is about: the counts, and the subjects, IDs and sessions of each line as they are now. Two
+    """Values that a decision is about: the counts, and the subjects, IDs and sessions of each line as they are now. Two
     queries.
     """
     return shown_with(batch, digest_of_lines(extents_now(batch)))

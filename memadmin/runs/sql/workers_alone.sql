@@ -51,9 +51,7 @@ BEGIN
             RETURN NEW;
         END IF;
     END IF;
-    IF acting IS NULL OR NEW.requested_by_id IS NOT NULL AND acting IS DISTINCT FROM (
-        SELECT 'person:' || ref FROM audit_actor WHERE kind = 'person' AND user_id = NEW.requested_by_id
-    ) THEN
+    IF acting IS NULL OR NEW.requested_by_id <> coalesce(memadmin_acting_person(), 0) THEN
         RAISE EXCEPTION 'This run is not proven to be requested by its requester.' USING ERRCODE = 'P0R02';
     END IF;
     RETURN NEW;

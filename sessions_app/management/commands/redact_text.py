@@ -98,7 +98,7 @@ class Command(BaseCommand):
         typed = services.confirmation(places)
         with transaction.atomic():
             asked = requested(record, about, replace(request, by=by, preview=counted, typed=typed))
-            shown = approvals.digest_of(services.shown_of(asked))
+            shown = approvals.shown_now(asked)
             return services.approve_redaction(asked, by=second, typed=typed, shown=shown)
 
     def place(

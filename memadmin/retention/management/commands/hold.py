@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.timezone import now
 
-from memadmin.accounts.approvals.services import ApprovalError, digest_of
+from memadmin.accounts.approvals.services import ApprovalError, shown_now
 from memadmin.accounts.commands import acting_person
 from memadmin.retention.holds import services
 from memadmin.retention.holds.extensions import deletions_of
@@ -89,7 +89,7 @@ class Command(BaseCommand):
     def released(self, given: dict[str, Any]) -> list[LegalHold]:
         by = acting_person(given["by"], services.RELEASE)
         hold = numbered(given["number"])
-        return [services.release_hold(hold, by=by, shown=digest_of(services.shown_of(hold)))]
+        return [services.release_hold(hold, by=by, shown=shown_now(hold))]
 
 
 def numbered(number: int | None) -> LegalHold:
