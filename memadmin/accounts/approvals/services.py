@@ -244,7 +244,7 @@ def subject_of(about: Any) -> UUID | None:
 
 
 def steps_for(about: Any, user: User) -> Steps:
-    """Actions of a user on an object's approval, with the digest for the form. Up to five queries and those of the kind."""
+    """Actions of a user on an object's approval, with the digest for its form. Up to five queries, and the kind's."""
     approval: Approval | None = about.approval
     if approval is None or not approval.is_waiting_at(now()):
         return Steps()
