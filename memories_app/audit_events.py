@@ -115,10 +115,10 @@ MEMORY_EDITED = declare(
 )
 MEMORY_APPROVED = declare(
     "memory.approved",
-    "A person approved the text of a proposal; agents recall it once all required approvals exist.",
+    "A proposal was approved by a person, the second of two where it takes two, or by a rule; agents recall it.",
     sentence="{actor} approved {object}",
     object=MEMORY,
-    counters=("edited", "waits_for_second"),
+    counters=("edited",),
 )
 MEMORY_REJECTED = declare(
     "memory.rejected",

@@ -135,7 +135,7 @@ def approvals(user: User) -> HomeParts:
         waiting=[
             Waiting(
                 f"{counted(each['count'], kinds[each['kind']].waiting)} to decide",
-                reverse(kinds[each["kind"]].page),
+                reverse(kinds[each["kind"]].page) + kinds[each["kind"]].query,
                 "Decide",
                 kinds[each["kind"]].symbol,
                 facts=kinds[each["kind"]].facts,

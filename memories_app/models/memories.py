@@ -23,6 +23,7 @@ from django.urls import reverse
 from pgvector.django import HnswIndex, VectorField
 
 from memadmin import audit
+from memadmin.accounts.approvals.models import Approval
 from memadmin.audit.log.triggers import Calling
 from memadmin.clamped_times import is_representable
 from memories_app.models import querysets
@@ -156,6 +157,9 @@ class Memory(models.Model):
     # Start of the current wait for a decision; earlier approvals do not count.
     awaiting_since = models.DateTimeField(db_default=TransactionNow(), editable=False)
     decided_at = models.DateTimeField(null=True, editable=False)
+
+    # The first of two approvals asks for the second.
+    approval = models.OneToOneField(Approval, null=True, blank=True, on_delete=models.PROTECT, editable=False)
 
     claimed_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", editable=False
@@ -325,6 +329,7 @@ class Memory(models.Model):
                 level=pgtrigger.Row,
                 condition=pgtrigger.Condition("OLD.status = 'approved'"),
             ),
+            Calling("ends_approval", "memadmin_end_approval()", after="DELETE", level=pgtrigger.Row),
             *audit.govern(
                 "memory",
                 columns=[
@@ -351,6 +356,7 @@ class Memory(models.Model):
                     "extractor",
                     "proposed_by",
                     "awaiting_since",
+                    "approval",
                 ],
                 subject="subject",
                 hidden=["key", "statement", "data"],

@@ -1,17 +1,20 @@
-"""Querysets of memories and reviews."""
+"""Querysets of memories."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.contrib.postgres.search import SearchQuery
 from django.db import models
-from django.db.models import OuterRef, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 
 if TYPE_CHECKING:
-    from memories_app.models import Memory, Review
+    from memories_app.models import Memory
     from sessions_app.models import Subject
+
+
+APPROVED_ONCE = Q(approval__decision="", approval__asked_by__isnull=False)
 
 
 def asked(words: str) -> SearchQuery:
@@ -32,6 +35,10 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         """Those that two people must approve: see Memory.needs_two. The condition of an index."""
         return self.filter(Q(subject__isnull=True) | ~Q(risk_flags=[]))
 
+    def approved_once(self) -> MemoryQuerySet:
+        """Those whose first approval waits for the second; one by an account that is deleted does not count."""
+        return self.filter(APPROVED_ONCE)
+
     def about(self, subject: Subject) -> MemoryQuerySet:
         """Memories of this subject and of all merged into it. One query for those."""
         return self.filter(subject__in=subject.group_ids())
@@ -46,24 +53,3 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
 
     def newest_first(self) -> MemoryQuerySet:
         return self.order_by("-proposed_at", "-pk")
-
-
-class ReviewQuerySet(models.QuerySet["Review"]):
-    def valid_approvals(self) -> ReviewQuerySet:
-        """Approvals that count for the memory of an outer query, for `Exists`: see valid_approvals_of."""
-        return self._valid_approvals(OuterRef("pk"), OuterRef("content_hash"), OuterRef("awaiting_since"))
-
-    def valid_approvals_of(self, memory: Memory) -> ReviewQuerySet:
-        """Approvals by people that the trigger `gate` counts for this memory: of its current text, since it began to
-        wait, not undone. Those of deleted accounts do not count."""
-        return self._valid_approvals(memory.pk, memory.content_hash, memory.awaiting_since)
-
-    def _valid_approvals(self, memory: Any, content_hash: Any, awaiting_since: Any) -> ReviewQuerySet:
-        return self.filter(
-            memory=memory,
-            decision=self.model.Decision.APPROVE,
-            undone_at=None,
-            content_hash=content_hash,
-            decided_at__gte=awaiting_since,
-            reviewer__isnull=False,
-        )

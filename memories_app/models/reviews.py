@@ -13,8 +13,8 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import Now
 
 from memadmin import audit
+from memadmin.accounts.approvals.models import Approval
 from memadmin.audit.log.triggers import Calling
-from memories_app.models import querysets
 from memories_app.models.memories import Memory
 
 
@@ -94,11 +94,11 @@ class Review(models.Model):
     agreed = models.BooleanField(null=True)
     waited = models.DurationField(null=True)
     decided_at = models.DateTimeField(db_default=Now())
+    # Of a second person: what the first one asked for.
+    approval = models.OneToOneField(Approval, null=True, on_delete=models.PROTECT, editable=False)
     undone_at = models.DateTimeField(null=True)
     # Columns of the changed or merged memory for undoing; its text is a version.
     before = models.JSONField(null=True)
-
-    objects = querysets.ReviewQuerySet.as_manager()
 
     class Meta:
         indexes: ClassVar = [
@@ -128,6 +128,7 @@ class Review(models.Model):
                     "is_sample",
                     "agreed",
                     "decided_at",
+                    "approval",
                     "undone_at",
                 ],
                 hidden=["note"],

@@ -12,7 +12,8 @@ from memories_app.models import ApprovalRule, Memory, MemoryVersion, Recall, Rev
 
 def memory_for(user: User, memory_id: UUID) -> Memory:
     """A memory that this operator may see, proposals included. Raises Http404."""
-    known = Memory.objects.select_related("subject", "replaces", "merged_into", "claimed_by", "proposed_by")
+    people = ("claimed_by", "proposed_by", "approval__asked_by")
+    known = Memory.objects.select_related("subject", "replaces", "merged_into", *people)
     return get_object_or_404(known.prefetch_related("subject__aliases").defer("embedding", "words"), pk=memory_id)
 
 

@@ -18,9 +18,12 @@ from sessions_app.models import SubjectAlias
 
 
 class ReadForm(forms.Form):
-    """The text read before a decision, by its hash, and the version of the memory that it would change."""
+    """The text read before a decision, by its hash, and the version of the memory that it would change; `shown` is the
+    digest of all that a second person read.
+    """
 
     content_hash = forms.CharField(max_length=64)
+    shown = forms.CharField(max_length=64, required=False)
     base_version = forms.IntegerField(required=False, min_value=1)
     note = forms.CharField(max_length=1000, required=False)
 

@@ -103,7 +103,8 @@ def locked_rows(*keys: UUID | None) -> dict[UUID | None, Memory]:
     """Memories by their keys, locked in a fixed order; each with the database's time: see moment_of."""
     rows = Memory.objects.select_for_update(of=("self",), no_key=True).annotate(moment=Now())
     # The worker, which decides for a person, may not read password hashes.
-    rows = rows.select_related("claimed_by", "proposed_by").defer("claimed_by__password", "proposed_by__password")
+    people = ("claimed_by", "proposed_by", "approval__asked_by")
+    rows = rows.select_related(*people).defer(*(f"{person}__password" for person in people))
     return {row.pk: row for row in rows.filter(pk__in=[key for key in keys if key]).order_by("pk")}
 
 

@@ -18,12 +18,15 @@ from django.db.models import F
 from django.utils.timezone import now
 from pgvector.django import CosineDistance
 
+from memadmin.accounts.approvals.models import Approval
+from memadmin.accounts.approvals.services import digest_of
 from memories_app.learning.risk_detection import risks_of
-from memories_app.models import Memory, MemoryVersion, Review
+from memories_app.models import Memory, MemoryVersion
 from memories_app.pages.risk_labels import CHECKS
 from memories_app.pages.view_models import ShownQuote, quotes_for, with_surroundings
 from memories_app.pages.word_diff import Piece, changes
 from memories_app.review.claiming import name_of
+from memories_app.review.decisions import first_approval, shown_of
 from sessions_app.masking import Masker
 
 MOST_LIKE = 5
@@ -73,7 +76,10 @@ class ReviewContext:
     evidence: list[ShownQuote]
     neighbours: list[SimilarMemory]
     checks: list[Check]
-    approvals: list[Review]
+    first: Approval | None
+    """The first of two approvals."""
+    digest: str
+    """Digest of what the second person sees."""
     proposed_by: str
 
 
@@ -81,6 +87,7 @@ def review_context(memory: Memory, *, reader: User) -> ReviewContext:
     """The context of a proposal. About ten queries, for any number of memories."""
     show: Show = Masker().text
     base = memory.replaces
+    first = first_approval(memory)
     evidence = list(memory.evidence.order_by("said_at", "pk")[:SHOWN_EVIDENCE])
     return ReviewContext(
         statement=show(memory.statement),
@@ -92,7 +99,8 @@ def review_context(memory: Memory, *, reader: User) -> ReviewContext:
         evidence=with_surroundings(quotes_for(reader, evidence), reader),
         neighbours=neighbours_of(memory, show),
         checks=checks_of(memory),
-        approvals=list(Review.objects.valid_approvals_of(memory).select_related("reviewer")),
+        first=first,
+        digest=digest_of(shown_of(memory)) if first else "",
         proposed_by=proposer(memory),
     )
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 
 from memadmin.home.day_counts import counts_days_of
 from memories_app.models import Memory, Recall, Review
-from memories_app.models.querysets import ReviewQuerySet
 from memories_app.review.health import Median
 
 PROPOSALS, DECISIONS, WAITS, RECALLS = "proposals", "decisions", "review waits", "recalls"
@@ -56,5 +55,5 @@ def recalls_of_day(begin: datetime, end: datetime) -> Mapping[str, int]:
     return {"": Recall.objects.filter(recalled_at__gte=begin, recalled_at__lt=end).count()}
 
 
-def decided(begin: datetime, end: datetime) -> ReviewQuerySet:
+def decided(begin: datetime, end: datetime) -> QuerySet[Review]:
     return Review.objects.filter(undone_at=None, decided_at__gte=begin, decided_at__lt=end)

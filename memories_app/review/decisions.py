@@ -2,7 +2,7 @@
 
 A decision is about a text and, for a change, about a version of the changed memory: reviewers state what they read, and
 it must equal the current state. Proposers do not decide about their own proposals, not even with a second account.
-Shared and risky memories need two people; the first approval waits for the second.
+Shared and risky memories need two people: the first approval asks for the second one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from django.db.models import Value
 from django.db.models.functions import Greatest, Now
 
 from memadmin import audit
+from memadmin.accounts.approvals import services as approvals
+from memadmin.accounts.approvals.kinds import ApprovalKind, declare
+from memadmin.accounts.approvals.models import Approval
 from memadmin.accounts.same_person import is_same_person
 from memories_app import audit_events
 from memories_app.learning.proposing import check_statement
@@ -51,6 +54,27 @@ REVALIDATE_AGAIN = timedelta(days=180)
 """Time until the next re-validation after a re-validation."""
 
 
+def shown_of(memory: Memory) -> dict[str, Any]:
+    """Values that two people approve. One query."""
+    names = ("content_hash", "base_version", "risk_flags", "source", "extractor", "valid_from", "valid_until")
+    evidence = memory.evidence.order_by("pk").values_list("pk", flat=True)
+    return {name: getattr(memory, name) for name in names} | {"evidence": list(evidence)}
+
+
+MEMORY = declare(
+    ApprovalKind(
+        "memory",
+        "memories_app.review_memory",
+        shown_of,
+        waiting="second approvals",
+        page="reviews:list",
+        query="?show=second",
+        facts="Shared or risky memories: two people approve.",
+        symbol="users",
+    )
+)
+
+
 class ChangedMeanwhile(Overtaken):
     sentence = "This proposal changed since you opened it. Your decision was not saved; read the current version."
 
@@ -75,18 +99,19 @@ class BaseGone(Overtaken):
 
 @transaction.atomic
 def approve_memory(
-    memory: Memory, *, by: User, content_hash: str, base_version: int | None = None, note: str = ""
+    memory: Memory, *, by: User, content_hash: str, base_version: int | None = None, shown: str = "", note: str = ""
 ) -> Memory:
     """Approves the text that was read; agents recall it at once, or after a second approval if required.
 
-    `content_hash` and `base_version` identify the text read. Raises Overtaken if it changed, or if another reviewer has
-    claimed it or decided; OwnProposal, SecondPersonNeeded and NotScreened.
+    `content_hash` and `base_version` identify the text read, and `shown` all that the page of a second person showed.
+    Raises Overtaken if it changed, or if another reviewer has claimed it or decided; OwnProposal, SecondPersonNeeded
+    and NotScreened.
     """
     memory, base = locked(memory, by=by, content_hash=content_hash)
     require_fresh_base(memory, base, base_version)
     if not memory.is_screened:
         raise NotScreened(memory)
-    return note_approval(memory, base, by=by, note=note)
+    return note_approval(memory, base, by=by, shown=shown, note=note)
 
 
 @transaction.atomic
@@ -97,6 +122,7 @@ def edit_and_approve(
     content_hash: str,
     changes: Mapping[str, Any],
     base_version: int | None = None,
+    shown: str = "",
     note: str = "",
 ) -> Memory:
     """Approves a proposal with a changed text, which is screened first. The editor counts as one of two required
@@ -117,9 +143,10 @@ def edit_and_approve(
         memory.save(update_fields=list(changed))
         memory.refresh_from_db(fields=["content_hash", "version"])
         screen(memory)
+        approvals.make_void(memory)
     elif not memory.is_screened:
         raise NotScreened(memory)
-    return note_approval(memory, base, by=by, note=note, was_edited=bool(changed))
+    return note_approval(memory, base, by=by, shown=shown, note=note, was_edited=bool(changed))
 
 
 def screen(memory: Memory) -> None:
@@ -142,6 +169,7 @@ def reject_memory(memory: Memory, *, by: User, content_hash: str, reason: str, n
         details={"note": note} if note else None,
     )
     note_review(memory, Review.Decision.REJECT, by=by, reason_code=reason, note=note)
+    approvals.make_void(memory, by=by)
     return close(memory, Memory.Status.REJECTED)
 
 
@@ -156,6 +184,7 @@ def merge_memory(memory: Memory, *, by: User, content_hash: str, into: Memory, n
     require_mergeable(memory, into)
     audit.record(audit_events.MEMORY_MERGED, by=by, target=memory, subject=memory.subject_id, shown=[into])
     moved = move_evidence(memory, into, version=into.version)
+    approvals.make_void(memory, by=by)
     note_review(memory, Review.Decision.MERGE, by=by, note=note, before={"into": str(into.pk), "evidence": moved})
     return close(memory, Memory.Status.MERGED, merged_into=into)
 
@@ -191,7 +220,7 @@ def accept_base(memory: Memory, *, by: User, base_version: int) -> Memory:
     if base is None or base.version != base_version:
         raise BaseChanged(memory)
     audit.record(audit_events.BASE_ACCEPTED, by=by, target=memory, subject=memory.subject_id)
-    Review.objects.valid_approvals_of(memory).update(undone_at=Now())
+    approvals.make_void(memory, by=by)
     memory.base_version = base.version
     memory.save(update_fields=["base_version"])
     return memory
@@ -234,23 +263,39 @@ def require_mergeable(memory: Memory, into: Memory) -> None:
         raise CannotBeMerged(memory, "That memory belongs to another subject.")
 
 
-def note_approval(memory: Memory, base: Memory | None, *, by: User, note: str, was_edited: bool = False) -> Memory:
-    earlier = [review.reviewer for review in Review.objects.valid_approvals_of(memory).select_related("reviewer")]
-    if any(is_same_person(by, person) for person in earlier):
-        raise SecondPersonNeeded(memory)
-    waits = memory.needs_two and not earlier
-    audit.record(
-        audit_events.MEMORY_APPROVED,
-        by=by,
-        target=memory,
-        subject=memory.subject_id,
-        counters={"edited": int(was_edited), "waits_for_second": int(waits)},
-    )
-    review = note_review(memory, Review.Decision.APPROVE, by=by, note=note, was_edited=was_edited)
-    if waits:
+def note_approval(
+    memory: Memory, base: Memory | None, *, by: User, shown: str, note: str, was_edited: bool = False
+) -> Memory:
+    first = first_approval(memory)
+    if first is None and memory.needs_two:
+        approvals.make_void(memory)
+        approvals.ask(MEMORY, memory, by=by)
+        note_review(memory, Review.Decision.APPROVE, by=by, note=note, was_edited=was_edited)
         Memory.objects.filter(pk=memory.pk).update(claimed_by=None, claimed_until=None)
         return memory
+    if first and is_same_person(by, first.asked_by):
+        raise SecondPersonNeeded(memory)
+    if first:
+        try:
+            approvals.approve(memory, by=by, shown=shown)
+        except approvals.ShownChanged as problem:
+            raise ChangedMeanwhile(memory) from problem
+        except approvals.ApprovalError as problem:
+            raise MemoryActionRefused(memory, str(problem)) from problem
+    counters = {"edited": int(was_edited)}
+    audit.record(audit_events.MEMORY_APPROVED, by=by, target=memory, subject=memory.subject_id, counters=counters)
+    review = note_review(
+        memory, Review.Decision.APPROVE, by=by, note=note, was_edited=was_edited, approval=first and memory.approval
+    )
     return put_in_force(memory, base, review)
+
+
+def first_approval(memory: Memory) -> Approval | None:
+    """The first of two approvals, if it is about what the memory is now, and its account still exists. Two queries."""
+    approval = memory.approval
+    if approval is None or approval.decision or approval.asked_by is None:
+        return None
+    return approval if approvals.is_digest_of(approval.digest, shown_of(memory)) else None
 
 
 def note_review(memory: Memory, decision: Review.Decision, *, by: User, **columns: Any) -> Review:

@@ -61,7 +61,7 @@ def queue(user: User) -> HomeParts:
     for show, (title, action, symbol, facts) in SHOWN.items():
         if count := count_up_to(narrowed(waiting, "show", show, user)):
             words = title.format(count=capped(count), proposals=proposals(count))
-            colour = "yellow" if show in ("second", "again") else ""
+            colour = "yellow" if show in ("again",) else ""
             entries.append(Waiting(words, f"{address}?show={show}", action, symbol, facts, colour=colour))  # type: ignore[arg-type]
     if count := count_up_to(samples_to_see()):
         title = f"{capped(count)} {noun_for(count, 'approvals')} by rules to check"
@@ -70,7 +70,6 @@ def queue(user: User) -> HomeParts:
 
 
 SHOWN = {
-    "second": ("{proposals} with a second approver needed", "Review", "users", "Shared or risky: two people approve."),
     "contradicts": ("{proposals} on the same topic as another memory", "Compare", "arrows-diff", ""),
     "again": (
         "{proposals} to be re-validated",

@@ -11,14 +11,14 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Exists, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.timezone import now
 
 from memadmin import audit
 from memories_app import audit_events
-from memories_app.models import Memory, Review
-from memories_app.models.querysets import MemoryQuerySet
+from memories_app.models import Memory
+from memories_app.models.querysets import APPROVED_ONCE, MemoryQuerySet
 from memories_app.review.claiming import locked_rows
 from memories_app.services.refusals import Overtaken
 
@@ -38,7 +38,7 @@ def lapsing(*, within: timedelta = timedelta()) -> MemoryQuerySet:
     if not settings.PROPOSAL_LIFETIME:
         return waiting.none()
     return waiting.not_snoozed().filter(
-        ~Exists(Review.objects.valid_approvals()),
+        ~APPROVED_ONCE,
         status=Memory.Status.PROPOSED,
         awaiting_since__lte=now() - settings.PROPOSAL_LIFETIME + within,
     )

@@ -11,7 +11,7 @@ from uuid import UUID
 from django import forms
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import Count, Exists, Min, Q
+from django.db.models import Count, Min, Q
 from django.db.models.functions import Now
 from django.http import QueryDict
 from django.urls import reverse
@@ -22,7 +22,7 @@ from memadmin.web.filters import FilterForm
 from memadmin.web.paging import rows_after, rows_before
 from memadmin.web.widgets import select
 from memories_app.dedup.similarity import Hint
-from memories_app.models import Memory, Review
+from memories_app.models import Memory
 from memories_app.models.querysets import MemoryQuerySet
 from memories_app.pages.risk_labels import FLAGS, HINTS, Flag, flag_named
 from memories_app.pages.view_models import Words, subject_labels, words_for
@@ -110,7 +110,7 @@ def narrowed(waiting: MemoryQuerySet, name: str, value: str, user: User) -> Memo
         case "show", "shared":
             return waiting.needing_two().filter(subject=None)
         case "show", "second":
-            return waiting.needing_two().filter(Exists(Review.objects.valid_approvals().exclude(reviewer=user)))
+            return waiting.needing_two().approved_once().exclude(approval__asked_by=user)
         case "show", "changes":
             return waiting.filter(replaces__isnull=False)
         case "show", "again":
@@ -140,7 +140,7 @@ def next_to_decide(filters: QueueFilter, *, after: Memory, user: User) -> Memory
     """The next proposal for this reviewer: the first after `after` that they may decide, else the first of all."""
     free = Q(claimed_by=None) | Q(claimed_by=user) | Q(claimed_until__lte=Now())
     theirs = filters.queryset().filter(free).exclude(pk=after.pk).exclude(proposed_by=user)
-    theirs = theirs.filter(~Exists(Review.objects.valid_approvals().filter(reviewer=user)))
+    theirs = theirs.exclude(approval__decision="", approval__asked_by=user)
     return rows_after(theirs, after).first() or theirs.first()
 
 

@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.db import models, transaction
 
 from memadmin import audit
+from memadmin.accounts.approvals import services as approvals
 from memories_app import audit_events
 from memories_app.models import Evidence, Memory, MemoryVersion, Review
 from memories_app.review.claiming import LEASE, last_review, locked_rows, moment_of, name_of
@@ -39,6 +40,8 @@ def undo_decision(memory: Memory, *, by: User) -> Memory:
         raise CannotBeUndone(
             memory, "A decision can be undone within one minute. This one is older; agents may already use it."
         )
+    if memory.is_awaiting:
+        approvals.make_void(memory, by=by)
     audit.record(audit_events.DECISION_UNDONE, by=by, target=memory, subject=memory.subject_id)
     if review.decision == Review.Decision.APPROVE and memory.status == Memory.Status.MERGED:
         restore_base(by_key[memory.replaces_id], memory, review)

@@ -1,13 +1,15 @@
 -- The gate: it hashes the text of a memory, counts its versions, and lets it become or stay approved only if reviews
--- approve this very text, and the actor of this transaction is proven, as the one of each review was (reviews.sql). A
--- proposal to change a memory is about the subject of that memory: approved text goes there, and the gate compares the
--- two. Of several ids of one subject the agent may know another.
+-- approve this very text, and the actor of this transaction is proven, as the one of each review was (reviews.sql). Where
+-- two people must, the second decided about an approval that the first asked for. A proposal to change a memory is about
+-- the subject of that memory: approved text goes there, and the gate compares the two. Of several ids of one subject the
+-- agent may know another.
 
 CREATE OR REPLACE FUNCTION memadmin_memory_gate() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     people int;
     by_rule boolean;
+    by_two boolean;
     is_risky boolean;
     whose uuid;
 BEGIN
@@ -68,15 +70,16 @@ BEGIN
                    r.rule_id IS NOT NULL AND m.source NOT IN ('tool', 'web')
                    AND memadmin_has_user_quote(m.id, m.subject_id)
                ), false),
+               count(DISTINCT r.reviewer_id) >= 2 AND count(r.approval_id) > 0,
                coalesce(bool_or(m.risk_flags <> '{}'), false)
-        INTO people, by_rule, is_risky
+        INTO people, by_rule, by_two, is_risky
         FROM memories_app_review AS r JOIN memories_app_memory AS m ON m.id = r.memory_id
         WHERE (m.id = NEW.id OR m.replaces_id = NEW.id)
           AND r.decision = 'approve' AND r.undone_at IS NULL AND r.content_hash = NEW.content_hash
           AND r.decided_at >= m.awaiting_since
           AND (r.reviewer_id IS NULL OR r.reviewer_id IS DISTINCT FROM m.proposed_by_id);
         is_risky := is_risky OR NEW.risk_flags <> '{}' OR NEW.subject_id IS NULL;
-        IF NOT (people >= 2 OR (NOT is_risky AND (people = 1 OR by_rule))) THEN
+        IF NOT (by_two OR (NOT is_risky AND (people > 0 OR by_rule))) THEN
             RAISE EXCEPTION 'Nobody who may has approved this text, or one person alone has where two must.'
                 USING ERRCODE = 'P0M03';
         END IF;

@@ -11,6 +11,8 @@ BEGIN
     IF TG_OP = 'INSERT' THEN
         is_proven := CASE
             WHEN acting IS NULL OR NEW.undone_at IS NOT NULL OR NEW.agreed IS NOT NULL THEN false
+            WHEN NEW.approval_id IS NOT NULL
+                AND NOT memadmin_is_decided_now(NEW.approval_id, 'memory', NEW.memory_id, '{approved}') THEN false
             WHEN NEW.reviewer_id IS NOT NULL THEN NEW.reviewer_id = memadmin_acting_person()
             ELSE NEW.rule_id IS NOT NULL AND split_part(acting, ':', 1) IN ('job', 'command')
         END;

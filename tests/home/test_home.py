@@ -205,7 +205,7 @@ def test_stores_beyond_the_third_are_one_series(operator: Client) -> None:
     ]
 
 
-QUERIES = {"support": 23, "reviewer": 23, "compliance": 44, "auditor": 19, "administrator": 18}
+QUERIES = {"support": 23, "reviewer": 23, "compliance": 43, "auditor": 19, "administrator": 18}
 
 
 def test_ten_of_everything_cost_what_one_costs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from django.db.models import F, Model, QuerySet
 
 from memadmin import audit
+from memadmin.accounts.approvals.models import Approval
 from memadmin.client import embedding
 from memories_app.models import ApprovalRule, Distillation, Evidence, LearningStop, Memory, Recall, Review, Signal
 from memories_app.review import rules
@@ -49,12 +50,31 @@ def approved(
 
 
 def decided(memory: Memory, by: User | ApprovalRule, decision: str = "approve", **columns: Any) -> Review:
-    """A decision about the current text, by a person, or by a rule in a job."""
+    """A decision about the current text, by a person, or by a rule in a job.
+
+    That of a second person is about an approval that the first asked for.
+    """
     whose = {"rule": by} if isinstance(by, ApprovalRule) else {"reviewer": by}
+    approval = None
+    if isinstance(by, User) and decision == "approve" and "approval" not in columns:
+        approval = asked_before(memory, by)
     with proven(audit.Actor("job", "rules") if isinstance(by, ApprovalRule) else by):
+        if approval:
+            approval.decision, approval.decided_by = "approved", by
+            approval.save()
+            whose["approval"] = approval
         return Review.objects.create(
             memory=memory, decision=decision, **{"content_hash": memory.content_hash} | whose | columns
         )
+
+
+def asked_before(memory: Memory, by: User) -> Approval | None:
+    """The approval for which another person, who approved before, asks."""
+    first = memory.reviews.filter(decision="approve").exclude(reviewer=by).exclude(reviewer=None).first()
+    if first is None or first.reviewer is None:
+        return None
+    with proven(first.reviewer):
+        return Approval.objects.create(kind="memory", object_ref=memory.pk, digest="0", asked_by=first.reviewer)
 
 
 def approval_rule(name: str = "sure ones", **columns: Any) -> ApprovalRule:

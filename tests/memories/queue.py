@@ -8,9 +8,10 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.db.models import F
 
+from memadmin.accounts.approvals.services import digest_of
 from memories_app.learning.proposing import propose_memory
 from memories_app.models import Memory
-from memories_app.review.decisions import approve_memory
+from memories_app.review.decisions import approve_memory, shown_of
 from sessions_app.models import Subject
 from tests.builders import make_subject
 
@@ -45,12 +46,19 @@ def waiting(statement: str = "", *, flags: tuple[str, ...] = (), **values: Any) 
     return screened(propose(statement, **values), *flags)
 
 
+def approve_as_shown(memory: Memory, *, by: User) -> Memory:
+    """Approves the memory as it is now: a first or only approval, or the second one."""
+    memory = Memory.objects.get(pk=memory.pk)
+    read = {"content_hash": memory.content_hash, "base_version": memory.base_version}
+    return approve_memory(memory, by=by, shown=digest_of(shown_of(memory)), **read)
+
+
 def approved(statement: str = "", *, by: User | None = None, second: User | None = None, **values: Any) -> Memory:
     """A memory that agents recall: approved by somebody, and by a second person where it takes two."""
     memory = waiting(statement, **values)
     first = by or a_reviewer()
     people = [first, second or a_reviewer()] if memory.needs_two else [first]
     for person in people:
-        approve_memory(memory, by=person, content_hash=memory.content_hash, base_version=memory.base_version)
+        approve_as_shown(memory, by=person)
     memory.refresh_from_db()
     return memory

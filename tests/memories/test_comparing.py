@@ -20,6 +20,7 @@ from memories_app.review.undoing import undo_decision
 from sessions_app.models import Subject
 from tests.builders import make_subject
 from tests.memories.builders import apply_rules, approved, reviewer_number, user_quote
+from tests.memories.queue import a_reviewer, approve_as_shown
 from tests.memories.test_rules import a_rule
 
 pytestmark = pytest.mark.django_db
@@ -77,7 +78,7 @@ def test_only_people_end_it() -> None:
 
 
 def test_both_memories_of_a_topic_are_recalled_until_a_person_ends_one() -> None:
-    ada, reviewer = make_subject(), reviewer_number(5)
+    ada, reviewer = make_subject(), a_reviewer()
     penicillin, peanuts = (kept(f"Is allergic to {what}.", ada, key="allergy") for what in ("penicillin", "peanuts"))
 
     def recalled() -> set[UUID]:
@@ -91,9 +92,9 @@ def test_both_memories_of_a_topic_are_recalled_until_a_person_ends_one() -> None
     end = Memory.objects.awaiting_review().get()
     screen_memories()
     # About health: two people end it.
-    for person in (reviewer_number(6), reviewer):
+    for person in (a_reviewer(), reviewer):
         assert recalled() == {penicillin.pk, peanuts.pk}
-        approve_memory(end, by=person, content_hash=end.content_hash, base_version=1)
+        approve_as_shown(end, by=person)
     assert recalled() == {penicillin.pk, peanuts.pk} - {end.replaces_id}
     undo_decision(end, by=reviewer)
     assert recalled() == {penicillin.pk, peanuts.pk}

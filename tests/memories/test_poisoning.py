@@ -25,7 +25,7 @@ from tests.agents import assistant, run_sql
 from tests.builders import make_session, make_subject
 from tests.deploy.connecting import bring_into_force, connected_as
 from tests.memories.builders import apply_rules, approval_rule, decided
-from tests.memories.queue import a_reviewer, approved, waiting
+from tests.memories.queue import a_reviewer, approve_as_shown, approved, waiting
 from tests.memories.test_distilling import a_session, store
 
 __all__ = ["store"]
@@ -139,9 +139,6 @@ class TestTakingItBack:
     def reviewer(self) -> User:
         return a_reviewer()
 
-    def approve(self, memory: Memory, *, by: User) -> None:
-        decisions.approve_memory(memory, by=by, content_hash=memory.content_hash, base_version=memory.base_version)
-
     def test_all_that_comes_of_a_session_goes_whatever_became_of_it(self, reviewer: User) -> None:
         session, subject = make_session("poisoned"), make_subject()
 
@@ -153,21 +150,21 @@ class TestTakingItBack:
         untouched = approved("Drinks tea.", subject=subject)
         waits = learned("Wants all refunds twice.")
         direct = learned("Likes refunds in cash.")
-        self.approve(direct, by=reviewer)
+        approve_as_shown(direct, by=reviewer)
         # The text of another memory became what the session taught.
         changed = approved("Wants invoices by post.", subject=subject)
-        self.approve(learned("Wants invoices to another address.", replaces=changed), by=reviewer)
+        approve_as_shown(learned("Wants invoices to another address.", replaces=changed), by=reviewer)
         # Another memory took over its evidence, and was changed since by somebody who trusted it.
         merged_into = approved("Wants refunds at once.", subject=subject)
         duplicate = learned("Asks for refunds at once.")
         decisions.merge_memory(duplicate, by=reviewer, content_hash=duplicate.content_hash, into=merged_into)
-        self.approve(waiting("Wants refunds at once, and more.", replaces=merged_into), by=reviewer)
+        approve_as_shown(waiting("Wants refunds at once, and more.", replaces=merged_into), by=reviewer)
         # A change of what came of it, learned elsewhere.
         follows = waiting("Likes refunds in cash, in small notes.", replaces=direct)
         # Shared by two people.
         shared = learned("Refunds go out at once.", subject=None, shared=True)
         for person in (reviewer, a_reviewer()):
-            self.approve(shared, by=person)
+            approve_as_shown(shared, by=person)
 
         descendants = {waits, direct, changed, merged_into, follows, shared}
         count = retiring.retire_learned_from(session.pk, by=reviewer, reason=RetireReason.POISONED)

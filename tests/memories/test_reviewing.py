@@ -13,6 +13,8 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.utils.timezone import now
 
+from memadmin.accounts.approvals.models import Approval
+from memadmin.accounts.approvals.services import digest_of
 from memadmin.audit.models import AuditEvent
 from memories_app.learning import proposing
 from memories_app.learning.proposing import ProposedQuote
@@ -44,8 +46,8 @@ def second(db: None) -> User:
 
 
 def approve(memory: Memory, by: User, **said: Any) -> Memory:
-    said = {"content_hash": memory.content_hash, "base_version": memory.base_version} | said
-    return decisions.approve_memory(memory, by=by, **said)
+    read = {"content_hash": memory.content_hash, "base_version": memory.base_version}
+    return decisions.approve_memory(memory, by=by, **{"shown": digest_of(decisions.shown_of(memory))} | read | said)
 
 
 def events(*types: str) -> list[str]:
@@ -147,8 +149,31 @@ class TestApproving:
             approve(memory, first)
         approve(memory, second)
         assert again(memory).status == Status.APPROVED
-        waited = [event.counters["waits_for_second"] for event in AuditEvent.objects.filter(type="memory.approved")]
-        assert sorted(waited) == [0, 1]
+        assert events("approval.requested", "approval.decided", "memory.approved") == [
+            "approval.requested",
+            "approval.decided",
+            "memory.approved",
+        ]
+
+    def test_second_person_approves_what_the_first_one_saw(self, first: User, second: User) -> None:
+        """Not only the text: until when it is valid is not part of it. The next approval is the first of two again."""
+        memory = approve(waiting(shared=True), first)
+        read = digest_of(decisions.shown_of(memory))
+        Memory.objects.filter(pk=memory.pk).update(valid_until=now() + timedelta(days=900))
+        memory = approve(again(memory), second)
+        assert again(memory).status == Status.PROPOSED
+        with pytest.raises(decisions.ChangedMeanwhile):
+            approve(again(memory), first, shown=read)
+        approve(again(memory), first)
+        assert again(memory).status == Status.APPROVED
+        assert sorted(Approval.objects.values_list("decision", flat=True)) == ["approved", "void"]
+
+    def test_first_approval_ends_with_the_proposal(self, first: User, second: User) -> None:
+        rejected, deleted, undone = (approve(waiting(shared=True), first) for _ in range(3))
+        decisions.reject_memory(rejected, by=second, content_hash=rejected.content_hash, reason="wrong")
+        deleted.delete()
+        undo_decision(undone, by=first)
+        assert list(Approval.objects.values_list("decision", flat=True)) == ["void"] * 3
 
     def test_two_accounts_of_one_person_are_not_two_people(self) -> None:
         one, other = a_reviewer(email="ada@example.com"), a_reviewer(email="ada@example.com")

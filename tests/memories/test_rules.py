@@ -22,7 +22,7 @@ from memories_app.services.refusals import NotApproved
 from sessions_app.models import SessionRecord
 from tests.builders import make_session, make_subject
 from tests.memories.builders import apply_rules, approval_rule, user_quote
-from tests.memories.queue import a_reviewer, approved, propose, waiting
+from tests.memories.queue import a_reviewer, approve_as_shown, approved, propose, waiting
 from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db
@@ -304,7 +304,7 @@ class TestPages:
             memory = waiting(shared=True)
             decisions.approve_memory(memory, by=officer, content_hash=memory.content_hash)
             if agreed:
-                decisions.approve_memory(memory, by=other, content_hash=memory.content_hash)
+                approve_as_shown(memory, by=other)
             else:
                 decisions.reject_memory(memory, by=other, content_hash=memory.content_hash, reason="wrong")
         page = reviewer.get(reverse("reviews:health"))

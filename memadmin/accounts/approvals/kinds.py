@@ -32,6 +32,8 @@ class ApprovalKind:
     """Sentence below that line."""
     symbol: str
     colour: Colour = "yellow"
+    query: str = ""
+    """Query string of that page."""
     answer_within: timedelta | None = None
     """Time after which it can no longer be approved: its reason may no longer apply."""
     refusal: Callable[[Any, User], str] = no_refusal

@@ -93,6 +93,14 @@ BEGIN
     RETURN NEW;
 END $$;
 
+-- The object of an approval was deleted: there is nothing to decide about any more.
+CREATE OR REPLACE FUNCTION memadmin_end_approval() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    UPDATE accounts_approval SET decision = 'void' WHERE id = OLD.approval_id AND decision = '';
+    RETURN NULL;
+END $$;
+
 -- Columns with the id of an account name the person who acts, or nobody.
 CREATE OR REPLACE FUNCTION memadmin_require_actor() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -113,4 +121,4 @@ END $$;
 
 REVOKE ALL ON FUNCTION memadmin_ask_approval(), memadmin_decide_approval(),
     memadmin_is_decided_now(uuid, text, uuid, text[]), memadmin_require_approval(), memadmin_keep_approval(),
-    memadmin_require_actor() FROM PUBLIC;
+    memadmin_end_approval(), memadmin_require_actor() FROM PUBLIC;

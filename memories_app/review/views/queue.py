@@ -138,7 +138,7 @@ def edit_form(memory: Memory, statement: str) -> EditForm:
 
 def may_approve(memory: Memory, shown: ReviewContext, request: OperatorRequest) -> bool:
     """Whether the button is enabled; the verb checks all of it again."""
-    own = {memory.proposed_by_id, *(review.reviewer_id for review in shown.approvals)}
+    own = {memory.proposed_by_id, shown.first.asked_by_id if shown.first else None}
     return memory.is_screened and not shown.is_base_changed and request.user.pk not in own
 
 
