@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.contrib.auth.models import User
 from django.core.management.base import CommandError
+
+from memadmin.accounts.same_person import is_same_person
 
 
 def acting_person(name: str | None, permission: str, option: str = "--by") -> User:
@@ -19,3 +23,15 @@ def acting_person(name: str | None, permission: str, option: str = "--by") -> Us
     if not user.has_perm(permission):
         raise CommandError(f"{name} has no role that allows this. Nothing was changed.")
     return user
+
+
+def two_people(given: Mapping[str, str | None], requests: str, approves: str) -> tuple[User, User]:
+    """The requester and another person who approves, of the options of a command, with these permissions.
+
+    Raises CommandError.
+    """
+    requester = acting_person(given["requested_by"], requests, "--requested-by")
+    second = acting_person(given["approved_by"], approves, "--approved-by")
+    if is_same_person(requester, second):
+        raise CommandError("Another person than the requester has to approve. Nothing was changed.")
+    return requester, second

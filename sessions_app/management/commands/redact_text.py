@@ -16,8 +16,7 @@ from django.db import transaction
 from django.template.defaultfilters import pluralize
 
 from memadmin.accounts.approvals import services as approvals
-from memadmin.accounts.commands import acting_person
-from memadmin.accounts.same_person import is_same_person
+from memadmin.accounts.commands import two_people
 from memadmin.runs import engine
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import Redaction, SessionRecord, Subject, SubjectKind
@@ -92,9 +91,7 @@ class Command(BaseCommand):
                 f"{places:,} places are more than one person may redact: give --requested-by and --approved-by."
                 " Nothing was changed."
             )
-        by, second = (acting_person(options[name], services.REDACT) for name in ("requested_by", "approved_by"))
-        if is_same_person(by, second):
-            raise CommandError("Another person than the requester has to approve. Nothing was changed.")
+        by, second = two_people(options, services.REDACT, services.REDACT)
         typed = services.confirmation(places)
         with transaction.atomic():
             asked = requested(record, about, replace(request, by=by, preview=counted, typed=typed))

@@ -64,8 +64,8 @@ class Command(BaseCommand):
         if between:
             self.export_consistency(file, *between)
             return
-        before_showing(LOG_EXPORTED, reason_code="whole")
         with opened(file) as target:
+            before_showing(LOG_EXPORTED, reason_code="whole")
             for line in log_export.as_json_lines(with_details=details, only_signed=signed):
                 target.write(line.encode())
 
@@ -77,8 +77,8 @@ class Command(BaseCommand):
             proof = proof_of(event)
         except (NotProvableYet, TreeDamaged) as problem:
             raise CommandError(str(problem)) from problem
-        before_showing(EVENT_PROOF_EXPORTED, target=event)
         with opened(file) as target:
+            before_showing(EVENT_PROOF_EXPORTED, target=event)
             target.write(proof.as_file(with_details=with_details))
 
     def export_consistency(self, file: Path, old: int, new: int) -> None:
@@ -88,8 +88,8 @@ class Command(BaseCommand):
                 raise CommandError(f"There is no checkpoint of size {size:,}.")
         if not 0 < old <= new:
             raise CommandError("The first checkpoint must be the smaller one, and not empty.")
-        before_showing(LOG_EXPORTED, reason_code="consistency")
         with opened(file) as target:
+            before_showing(LOG_EXPORTED, reason_code="consistency")
             target.write(json.dumps(consistency_of(found[old], found[new]), indent=1).encode() + b"\n")
 
 

@@ -15,10 +15,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils.timezone import now
 
 from memadmin.accounts.approvals.services import ApprovalError, shown_now
-from memadmin.accounts.commands import acting_person
+from memadmin.accounts.commands import two_people
 from memadmin.erasure.batches import outcomes, services
+from memadmin.erasure.batches.checking import check_lines
 from memadmin.erasure.batches.outcomes import LineOutcome
-from memadmin.erasure.batches.parsing import MOST_BYTES, BadFile
+from memadmin.erasure.batches.parsing import MOST_BYTES, BadFile, parse
 from memadmin.erasure.management.commands.erase_subject import RECEIPT_SECONDS, write_report
 from memadmin.erasure.models import BatchLine, RequestBatch, SubjectRequest
 from memadmin.erasure.permissions import APPROVE, HANDLE
@@ -54,8 +55,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
     def handle(self, *, file: Path, reason: str, as_json: bool, **given: Any) -> None:
-        requested_by = acting_person(given["requested_by"], HANDLE, "--requested-by")
-        approved_by = acting_person(given["approved_by"], APPROVE, "--approved-by")
+        requested_by, approved_by = two_people(given, HANDLE, APPROVE)
         try:
             with file.open("rb") as opened:
                 data = opened.read(MOST_BYTES + 1)
@@ -100,6 +100,8 @@ def approved(data: bytes, name: str, ground: str, requested_by: User, approved_b
     """The batch of this file, brought to its approval: the open one, or a new one. Raises BadFile and RequestError."""
     batch = services.open_batch_of(hashlib.sha256(data).hexdigest())
     if batch is None:
+        if all(line.problem for line in check_lines(parse(data))):
+            raise services.NothingAccepted
         batch = services.upload(data, name=name, ground=ground, note="", by=requested_by)
     if batch.state == State.UPLOADED:
         if batch.previewed_at is None and batch.preview_run is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from argparse import ArgumentParser
 from datetime import timedelta
@@ -13,7 +14,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from memadmin.accounts.approvals.services import ApprovalError, shown_now
-from memadmin.accounts.commands import acting_person
+from memadmin.accounts.commands import two_people
 from memadmin.erasure import closing, services
 from memadmin.erasure.exceptions import Left, OutOfReach
 from memadmin.erasure.models import ErasureStep, SubjectRequest
@@ -21,7 +22,7 @@ from memadmin.erasure.permissions import APPROVE, HANDLE
 from memadmin.erasure.preview import Preview, preview_erasure
 from memadmin.erasure.scope import scope_of
 from memadmin.runs import engine
-from sessions_app.models import SubjectKind
+from sessions_app.models import Subject, SubjectKind
 from sessions_app.services.subjects import SubjectError, known_subject
 
 State = SubjectRequest.State
@@ -56,11 +57,12 @@ class Command(BaseCommand):
             counted = preview_erasure(scope_of(subject))
             write_report(self.stdout, preview_report(str(subject.pk), counted), as_json=as_json)
             return
-        requested_by = acting_person(given["requested_by"], HANDLE, "--requested-by")
-        approved_by = acting_person(given["approved_by"], APPROVE, "--approved-by")
+        requested_by, approved_by = two_people(given, HANDLE, APPROVE)
         if not given["reason"]:
             raise CommandError("An erasure needs a --reason. Nothing was changed.")
+        refuse_unwritable(given["receipt"])
         try:
+            refuse_before(subject, requested_by, approved_by)
             request = approved(subject, key, given["reason"], requested_by, approved_by)
         except (ApprovalError, services.RequestError) as problem:
             raise CommandError(str(problem)) from problem
@@ -125,6 +127,21 @@ def preview_report(subject: str, preview: Preview) -> dict[str, Any]:
             f"{holder.title}: {holder.counted.problem}" for holder in preview.holders if holder.counted.problem
         ],
     }
+
+
+def refuse_unwritable(receipt: Path | None) -> None:
+    """Raises CommandError if the receipt could not be written afterwards."""
+    folder = receipt.parent if receipt else Path()
+    if (receipt and receipt.is_dir()) or not os.access(folder, os.W_OK | os.X_OK):
+        raise CommandError(f"{receipt or folder.absolute()} cannot be written. Nothing was changed.")
+
+
+def refuse_before(subject: Subject, *people: User) -> None:
+    """Raises what would refuse the case when it is open already. Raises RequestError."""
+    request = SubjectRequest(kind=SubjectRequest.Kind.ERASURE, subject=subject)
+    for person in people:
+        services.refuse_own(request, person)
+    services.refuse_held(request)
 
 
 def approved(subject: Any, key: str, ground: str, requested_by: User, approved_by: User) -> SubjectRequest:
