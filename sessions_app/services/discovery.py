@@ -135,7 +135,7 @@ def discover(store: SessionStore) -> Discovery:
     while cursor or not is_begun:
         page = backend.enumerate_sessions(cursor, limit=SESSIONS_AT_ONCE)
         listed = [session for session in page.sessions if can_be_registered(session.session_id)]
-        found.odd_ids += len(page.sessions) - len(listed)
+        found.odd_ids += page.odd_ids + len(page.sessions) - len(listed)
         seen += note(store, {session.session_id: session for session in listed}, found)
         cursor, is_begun = page.next_cursor, True
     present = _records(store).on_record().filter(missing_since=None)

@@ -136,6 +136,8 @@ class SessionPage:
     sessions: Sequence[FoundSession]
     next_cursor: str = ""
     """Cursor of the next page, in the kind's own format; empty at the end."""
+    odd_ids: int = 0
+    """Number of sessions that are not listed because their ids are no text; with the first page."""
 
 
 @dataclass(frozen=True, slots=True)

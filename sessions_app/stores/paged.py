@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from datetime import datetime
+from functools import wraps
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,8 +32,10 @@ from sessions_app.stores.base import (
     SessionBusy,
     SessionPage,
     SessionPreview,
+    SessionUnreadable,
     StoreHealth,
     StoreTooSlow,
+    StoreUnavailable,
     UnknownItem,
     UnsupportedOperation,
 )
@@ -43,6 +47,8 @@ if TYPE_CHECKING:
 
     from sessions_app.models import SessionStore
 
+logger = logging.getLogger(__name__)
+
 STEPS_IN_VAIN = 20
 """Number of steps without a deleted item after which `erase_session` gives up."""
 
@@ -52,6 +58,33 @@ BATCH_ITEMS = 100
 
 COUNTED_AT_ONCE = 10_000
 """Number of sessions whose items `with_items` counts at once."""
+
+
+OF_ROWS: Mapping[str, type[StoreUnavailable]] = {
+    **dict.fromkeys(("enumerate_sessions", "look_up", "previews", "count_each"), StoreUnavailable),
+    **dict.fromkeys(
+        ("window", "position_of", "position_from", "item", "count", "delete_some", "delete_items", "replace_item"),
+        SessionUnreadable,
+    ),
+}
+"""Methods that read rows of agents, and what they raise if a kind meets a value that it did not expect."""
+
+
+def with_odd_rows(method: Callable[..., Any], raises: type[StoreUnavailable]) -> Callable[..., Any]:
+    """The method of a backend, so that a value in a row, whatever it is, stops only what depends on it."""
+
+    @wraps(method)
+    def reading(self: PagedBackend, *arguments: Any, **named: Any) -> Any:
+        try:
+            return method(self, *arguments, **named)
+        except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as problem:
+            logger.exception("store %s has a row that cannot be read", self.store.pk)
+            what = "This session" if raises is SessionUnreadable else f"The store {self.store}"
+            raise raises(
+                f"{what} has a value that cannot be read ({type(problem).__name__}); the log has the details."
+            ) from problem
+
+    return reading
 
 
 class PagedBackend(ABC):
@@ -67,6 +100,12 @@ class PagedBackend(ABC):
 
     def __init__(self, store: SessionStore) -> None:
         self.store = store
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, raises in OF_ROWS.items():
+            if method := vars(cls).get(name):
+                setattr(cls, name, with_odd_rows(method, raises))
 
     @abstractmethod
     def window(self, session_id: str, pivot: Position | None, *, earlier: int, later: int) -> ItemPage:

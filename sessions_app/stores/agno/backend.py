@@ -10,7 +10,16 @@ from typing import Any, NamedTuple
 
 from memadmin import times
 from sessions_app.stores.base import FoundSession
-from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, Head, TableAdapter, key_of, mark_of
+from sessions_app.stores.documents.adapter import (
+    Document,
+    DocumentText,
+    Fragment,
+    Head,
+    TableAdapter,
+    key_of,
+    mark_of,
+    sort_number,
+)
 from sessions_app.stores.documents.backend import DocumentBackend, DocumentForm, swapped, write_changes
 from sessions_app.stores.documents.database import DatabaseSession, DocumentRow
 from sessions_app.stores.documents.json_edit import Swaps
@@ -111,7 +120,7 @@ class AgnoSessions(TableAdapter):
 
     def session_ids(self, db: DatabaseSession, after: str | None, limit: int) -> list[str]:
         """Session ids. In SQLite, which does not enforce the key, runs without a session row are included."""
-        beyond = "WHERE session_id > :after" if after is not None else ""
+        beyond = f"WHERE {db.ids_after('session_id', after)}"
         query = f"SELECT session_id FROM {db.name()} {beyond}"
         if db.is_sqlite and (runs := self.runs(db)):
             query += f" UNION SELECT session_id FROM {db.name(runs)} {beyond}"
@@ -183,8 +192,8 @@ class AgnoSessions(TableAdapter):
 
     def _of_run(self, runs: str, run_id: object, run_index: object, created_at: object) -> Document:
         name = as_text(run_id)
-        place = LAST if run_index is None else int(str(run_index))
-        return Document(key_of(name), (place, int(str(created_at or 0)), name), runs, "run_data", name)
+        order = (sort_number(run_index, LAST), sort_number(created_at, 0), name)
+        return Document(key_of(name), order, runs, "run_data", name)
 
     def texts(self, db: DatabaseSession, session_id: str, documents: Sequence[Document]) -> Mapping[str, DocumentText]:
         found = {}

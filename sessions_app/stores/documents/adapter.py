@@ -61,8 +61,16 @@ def key_of(name: str) -> str:
     return name if is_plain else blake2b(name.encode(errors="surrogatepass"), digest_size=12).hexdigest()
 
 
+def sort_number(value: object, otherwise: int) -> int:
+    """A number of a column, in which SQLite stores anything."""
+    try:
+        return int(str(value))
+    except ValueError:
+        return otherwise
+
+
 def mark_of(*facts: object) -> str:
-    return blake2b(repr(facts).encode(), digest_size=16).hexdigest()
+    return blake2b(repr(facts).encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 class TableAdapter(ABC):

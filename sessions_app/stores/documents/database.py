@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.remote_sql.database import LAYOUT_SECONDS, RemoteDatabase
 from sessions_app.stores.remote_sql.dialects import Dialect, MySql, Refusal, Sqlite
 from sessions_app.stores.sql_text import as_text, schema_and_table
+from sessions_app.stores.sqlite.rows import as_bytes
+
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 OWN = "the console's own settings"
 
@@ -182,10 +186,22 @@ class DatabaseSession:
         return f'"{column}"' if self.is_sqlite else f'CAST("{column}" AS text)'
 
     def rows(self, query: str, **wanted: Any) -> list[Any]:
-        return list(self.connection.execute(text(query), wanted))
+        """Rows of a query. An id that is no UTF-8, which SQLite stores, is sent as bytes; the query casts it back."""
+        bound = {
+            name: as_bytes(value) if isinstance(value, str) and SURROGATE.search(value) else value
+            for name, value in wanted.items()
+        }
+        return list(self.connection.execute(text(query), bound))
 
     def run(self, statement: str, **wanted: Any) -> int:
         return self.connection.execute(text(statement), wanted).rowcount
+
+    def ids_after(self, column: str, after: str | None) -> str:
+        """Condition on a column of ids, after the parameter `after` if there is one. In SQLite a column may also have
+        blobs, which come after all text.
+        """
+        is_text = f"{column} < x''" if self.is_sqlite else f"{column} IS NOT NULL"
+        return is_text if after is None else f"{is_text} AND {column} > CAST(:after AS varchar)"
 
     def wanted(self, session_ids: Sequence[str]) -> tuple[str, dict[str, str]]:
         """Query that returns these ids, with its parameters."""

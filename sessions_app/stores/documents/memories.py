@@ -21,8 +21,8 @@ class MemoriesAdapter(TableAdapter):
     holds_memories = True
 
     def session_ids(self, db: DatabaseSession, after: str | None, limit: int) -> list[str]:
-        beyond = "AND user_id > :after" if after is not None else ""
-        query = f"SELECT DISTINCT user_id FROM {db.name()} WHERE user_id IS NOT NULL {beyond} ORDER BY 1 LIMIT :limit"
+        there = f"{db.name()} WHERE {db.ids_after('user_id', after)}"
+        query = f"SELECT DISTINCT user_id FROM {there} ORDER BY 1 LIMIT :limit"
         wanted = {"limit": limit} | ({"after": after} if after is not None else {})
         return [as_text(row[0]) for row in db.rows(query, **wanted)]
 

@@ -50,8 +50,8 @@ class PhidataSessions(TableAdapter):
     # --- read ---------------------------------------------------------------------------------------------------------
 
     def session_ids(self, db: DatabaseSession, after: str | None, limit: int) -> list[str]:
-        beyond = "WHERE session_id > :after" if after is not None else ""
-        query = f"SELECT session_id FROM {db.name()} {beyond} ORDER BY session_id LIMIT :limit"
+        there = f"{db.name()} WHERE {db.ids_after('session_id', after)}"
+        query = f"SELECT session_id FROM {there} ORDER BY session_id LIMIT :limit"
         wanted = {"limit": limit} | ({"after": after} if after is not None else {})
         return [as_text(row[0]) for row in db.rows(query, **wanted)]
 

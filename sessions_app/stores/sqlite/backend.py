@@ -171,14 +171,16 @@ class SqliteBackend(PagedBackend):
     def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
         limit = min(limit, ASKED_AT_ONCE)
         wanted = {"after": json.loads(cursor) if cursor else None, "limit": limit}
-        beyond = "WHERE session_id > CAST(:after AS TEXT)" if cursor else ""
+        beyond = "AND session_id > CAST(:after AS TEXT)" if cursor else ""
         with self.reading() as connection:
             queries = (statements.SESSIONS, statements.SESSIONS_WITH_ITEMS)
             named = [row for query in queries for row in self._rows(connection, query, wanted, beyond=beyond)]
             # In SQLite's own order, which is that of the bytes.
             ids = sorted({row[0] for row in named}, key=as_bytes)[:limit]
             rows = self._rows_about(connection, statements.FOUND, ids)
-        return SessionPage([found_session(*row) for row in rows], json.dumps(ids[-1]) if len(ids) == limit else "")
+            odd_ids = 0 if cursor else int(self._rows(connection, statements.ODD_IDS, {"limit": COUNTED_EXACTLY})[0][0])
+        next_cursor = json.dumps(ids[-1]) if len(ids) == limit else ""
+        return SessionPage([found_session(*row) for row in rows], next_cursor, odd_ids)
 
     # --- one session, read --------------------------------------------------------------------------------------------
 

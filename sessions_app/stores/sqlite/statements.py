@@ -26,13 +26,20 @@ SELECT min(id) FROM {messages}
 WHERE session_id = CAST(:session_id AS TEXT) {shown} AND datetime(created_at) >= CAST(:instant AS TEXT)
 """
 
-SESSIONS = "SELECT session_id FROM {sessions} {beyond} ORDER BY session_id LIMIT :limit"
+# Ids that are text: a file may have NULL and blobs, which come after all text.
+SESSIONS = "SELECT session_id FROM {sessions} WHERE session_id < x'' {beyond} ORDER BY session_id LIMIT :limit"
+ODD_IDS = """
+SELECT count(*) FROM (
+    SELECT session_id FROM {sessions} WHERE session_id IS NULL OR session_id >= x''
+    UNION SELECT session_id FROM {messages} WHERE session_id IS NULL OR session_id >= x'' LIMIT :limit
+)
+"""
 # From session to session along the index, however many items each has: some may have no row of their session.
 SESSIONS_WITH_ITEMS = """
 WITH RECURSIVE stepped(session_id) AS (
-    SELECT min(session_id) FROM {messages} {beyond}
+    SELECT min(session_id) FROM {messages} WHERE session_id < x'' {beyond}
     UNION ALL
-    SELECT (SELECT min(session_id) FROM {messages} WHERE session_id > stepped.session_id)
+    SELECT (SELECT min(session_id) FROM {messages} WHERE session_id < x'' AND session_id > stepped.session_id)
     FROM stepped WHERE session_id IS NOT NULL
 )
 SELECT session_id FROM stepped WHERE session_id IS NOT NULL LIMIT :limit
