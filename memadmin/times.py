@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
 # A year from either end of what Python represents, so that a time zone or a day more does not overflow.
 EARLIEST, LATEST = datetime(2, 1, 1, tzinfo=UTC), datetime(9998, 12, 31, tzinfo=UTC)
+
+ZONES_SPAN = timedelta(hours=26)
+"""Largest difference of two zones: a time that is further off is none of now in another zone."""
 
 
 def in_utc(time: datetime, zone: tzinfo = UTC) -> datetime | None:

@@ -18,6 +18,7 @@ from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.process_metrics import counting_store_call
+from memadmin.times import ZONES_SPAN
 from sessions_app import audit_events
 from sessions_app.items import can_be_registered
 from sessions_app.models import SessionRecord, SessionStore
@@ -66,8 +67,10 @@ class Discovery:
     """Our id of the session after which `revisit` continues; empty at the beginning of a round."""
     returned_so_far: int = 0
     """Erased sessions found again in this round of `revisit`."""
-    is_zone_checked: bool = False
-    """Whether anything could be compared this time. Not kept."""
+    compared: int = 0
+    """Number of sessions whose times were compared this time. Not kept."""
+    off_seconds: list[int] = field(default_factory=list)
+    """By how much those are too early that are. Not kept."""
     returned_ids: list[str] = field(default_factory=list)
     """Sessions of this time that are to be erased again. Not kept."""
 
@@ -79,10 +82,6 @@ class ZoneCheck(TypedDict):
     """As which the times were read."""
     off_seconds: int
     """At least by so much they are too early; 0 if they are not."""
-
-
-ZONES_SPAN = timedelta(hours=26)
-"""Largest difference of two zones: what is earlier was not written then, but brought in from elsewhere."""
 
 
 def discover_sessions() -> int:
@@ -241,13 +240,13 @@ def _check_zone(
         if at is None or not record.change_mark or at <= record.last_activity_at:
             continue
         off = datetime.fromisoformat(before) - at
-        is_off = CLOCKS_DIFFER_BY < off < ZONES_SPAN
-        known = found.zone_check if found.zone_check and found.zone_check["zone"] == store.writer_timezone else None
-        if is_off or known is None or not found.is_zone_checked:
-            found.zone_check = ZoneCheck(
-                zone=store.writer_timezone, off_seconds=int(off.total_seconds()) if is_off else 0
-            )
-        found.is_zone_checked = True
+        found.compared += 1
+        if CLOCKS_DIFFER_BY < off < ZONES_SPAN:
+            found.off_seconds.append(int(off.total_seconds()))
+    if found.compared:
+        # One agent can write any time for its own sessions, which tells nothing about those of the others.
+        is_off = found.off_seconds and 2 * len(found.off_seconds) >= found.compared
+        found.zone_check = ZoneCheck(zone=store.writer_timezone, off_seconds=found.off_seconds[-1] if is_off else 0)
 
 
 def _save(
@@ -286,7 +285,7 @@ def _save(
             )
 
 
-NOT_KEPT = ("returned_ids", "is_zone_checked")
+NOT_KEPT = ("returned_ids", "compared", "off_seconds")
 
 
 def _note_missing(store: SessionStore) -> None:

@@ -236,6 +236,17 @@ class TestZones:
         add_items("caracas", "hello", timezone="America/Caracas")
         assert_says(registry.check(store), "1 of the 2 sessions .* off by -4 hours")
 
+    def test_times_of_one_agent_are_no_zone_of_the_others(self, store: SessionStore) -> None:
+        """Nothing of the store would expire any more."""
+        for name in ("one", "two", "odd"):
+            add_items(name, "hello")
+        for time in ("now() - interval '5 hours'", "'200000-01-01'", "'infinity'", "'4000-01-01 BC'", "'2200-01-01'"):
+            run_sql(f"UPDATE agent_sessions SET updated_at = {time} WHERE session_id = 'odd'")
+            assert "wrong-zone" not in {problem.code for problem in registry.check(store).problems}, time
+        for name in ("one", "two"):
+            add_items(name, "hello", timezone="Asia/Tokyo")
+        assert "wrong-zone" in {problem.code for problem in registry.check(store).problems}
+
     def test_before_anything_is_written_the_configuration_tells(self, store: SessionStore) -> None:
         database = connection.settings_dict["NAME"]
         with database_role("agent") as agent, database_role("stranger") as stranger:
