@@ -13,6 +13,7 @@ class Left(models.TextChoices):
 
     HELD = "held", "A legal hold keeps these rows."
     CANNOT_ERASE = "cannot_erase", "Stores of this kind cannot erase sessions."
+    ODD_ID = "odd_id", "Sessions with an ID that is no text, or too long, cannot be erased from here."
     LEFT_OUT = "left_out", "The store did not respond; a person decided to end without it."
     STORE_REMOVED = "store_removed", "The store was disconnected: its sessions cannot be reached."
     OTHERS_TEXT = "others_text", "The person is named in sessions of other subjects."

@@ -11,10 +11,11 @@ import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
 
+from memadmin.erasure import closing
 from memadmin.runs.engine import carry_on
 from memories_app.models import Memory
 from sessions_app import registry
-from sessions_app.models import SessionRecord
+from sessions_app.models import SessionIdPattern, SessionRecord
 from sessions_app.services.discovery import discover, discover_sessions
 from sessions_app.services.inspection import inspect_quiet_sessions
 from sessions_app.stores import backend_for
@@ -143,6 +144,28 @@ def test_value_that_a_kind_does_not_expect_is_one_sessions(
     request = approved(memory.subject, by=officer, second=second)
     work_off(request)
     assert not Memory.objects.filter(pk=memory.pk).exists()
+
+
+@pytest.mark.parametrize("whose", ["ada-1", "bob-1"])
+def test_id_that_postgresql_does_not_take_stops_no_erasure(
+    whose: str, officer: User, second: User, tmp_path: Path
+) -> None:
+    """Neither of somebody else, nor of the person of the session, whose case names it."""
+    agent = SqliteAgent(tmp_path)
+    agent.add("good", said(0))
+    SessionIdPattern.objects.create(store=agent.store, pattern="c_{subject}:{ticket}", subject_kind="user", position=1)
+    odd = f"CAST(x'{b'c_ada-1:'.hex()}' || {{}} AS TEXT)"
+    for end in ("CAST(x'610062' AS TEXT)", *NO_UTF8):
+        agent.ask(f"INSERT INTO agent_sessions (session_id) VALUES ({odd.format(end)})")
+        agent.ask(f"INSERT INTO agent_messages (session_id, message_data) VALUES ({odd.format(end)}, '{{}}')")
+    discover(agent.store)
+    memory = approved_memory("Drinks tea.", subject=make_subject(whose))
+    request = approved(memory.subject, by=officer, second=second)
+    work_off(request)
+    assert request.state == "scanning"
+    assert not Memory.objects.filter(pk=memory.pk).exists()
+    assert ("odd_id" in {row["code"] for row in closing.exceptions_of(request)}) == (whose == "ada-1")
+    agent.close()
 
 
 def test_broken_variant_without_the_wall_raises_what_a_kind_raises(

@@ -29,6 +29,7 @@ from memadmin.erasure.scope import SubjectScope
 from memadmin.erasure.steps.away import store_steps
 from memadmin.runs.engine import Lease, NeedsDecision
 from memadmin.runs.models import Run
+from sessions_app.items import can_be_registered
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore
 from sessions_app.patterns import Pattern
 from sessions_app.registry import MAIN_KIND
@@ -67,13 +68,15 @@ class Owners:
 
     def split(self, session_ids: Sequence[str]) -> tuple[dict[str, Cases], dict[str, Cases]]:
         """Cases by session id: for sessions on record, and for strays, which no record leads to. Two queries."""
-        records = SessionRecord.objects.filter(store=self.store, session_id__in=session_ids)
+        # Ids that PostgreSQL does not take are on no record.
+        storable = [each for each in session_ids if can_be_registered(each)]
+        records = SessionRecord.objects.filter(store=self.store, session_id__in=storable)
         subjects = dict(records.values_list("session_id", "subject_id"))
         of_subjects = self.people.subjects
         recorded = {each: of_subjects[subject] for each, subject in subjects.items() if subject in of_subjects}
         named = {each: self.named_by(each) for each in session_ids if subjects.get(each) is None}
         stray = {each: cases for each, cases in named.items() if cases}
-        for session_id, subject_id in self.forgotten(session_ids):
+        for session_id, subject_id in self.forgotten(storable):
             stray[session_id] = stray.get(session_id, NOBODY) | of_subjects[subject_id]
         return recorded, stray
 
@@ -156,7 +159,8 @@ def search_store(store: SessionStore, people: People, wanted: Cases, progress: P
             if found := strays & wanted:
                 # One that has no items is there, too.
                 count = max(backend.count(session_id, cap=UNCAPPED), 1)
-                progress.found(found, store.name, code="" if may_erase else Left.CANNOT_ERASE.value, count=count)
+                code = "" if can_be_registered(session_id) else Left.ODD_ID.value
+                progress.found(found, store.name, code=code if may_erase else Left.CANNOT_ERASE.value, count=count)
             others = wanted - strays - recorded.get(session_id, NOBODY)
             if others and people.finder and not is_here(store):
                 rows += search_session(store, session_id, people, others, progress)
@@ -214,7 +218,8 @@ def erase_strays(lease: Lease, request: SubjectRequest, scope: SubjectScope) -> 
             continue
         try:
             for page, _ in session_pages(store, ""):
-                for session_id in sorted(owners.split(page)[1]):
+                # Others are named by the scan: the registry takes no mark that they are erased.
+                for session_id in sorted(filter(can_be_registered, owners.split(page)[1])):
                     erase_stray(lease, request, store, session_id)
                 lease.keep()
         except StoreUnavailable as problem:
