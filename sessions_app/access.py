@@ -25,6 +25,7 @@ from sessions_app.models import (
     SessionStore,
     Subject,
     SubjectAlias,
+    UnlockRequest,
     WatchedPath,
 )
 
@@ -139,3 +140,8 @@ def redaction_for(user: User, redaction_id: UUID) -> Redaction:
         Redaction.objects.with_people(),
         pk=redaction_id,
     )
+
+
+def unlock_request_for(user: User, unlock_id: UUID) -> UnlockRequest:
+    """A request to unlock sessions, for all who may see their page. Raises Http404."""
+    return get_object_or_404(UnlockRequest, pk=unlock_id)

@@ -9,6 +9,7 @@ from memadmin.audit import EditReason, declare
 from memadmin.audit.log.groups import EventGroup, assign
 
 assign(EventGroup.SESSIONS, "session", "item", "subject", "alias", "stored_item", "stored_session", "write", "search")
+assign(EventGroup.RIGHTS, "unlock_request")
 assign(EventGroup.STORES, "store", "pattern", "watched_path", "search_index", "transcript")
 assign(EventGroup.ERASURE, "redaction")
 
@@ -184,8 +185,27 @@ SESSIONS_LOCKED = declare(
     sentence="{actor} locked {sessions}",
     counters=("sessions",),
 )
+UNLOCK_REQUESTED = declare(
+    "session.unlock_requested",
+    "A person requested to unlock a session: then all who read sessions can read it.",
+    sentence="{actor} requested to unlock {object}",
+    object=SESSION,
+    reasons=Purpose,
+    counts_as_opening=True,
+)
 SESSIONS_UNLOCKED = declare(
-    "session.unlocked", "A person unlocked sessions.", sentence="{actor} unlocked {sessions}", counters=("sessions",)
+    "session.unlocked",
+    "Sessions were unlocked, as the second person approved, or alone where none is required.",
+    sentence="{actor} unlocked {sessions}",
+    counters=("sessions",),
+)
+SESSION_COPIED = declare(
+    "session.copied",
+    "A person downloaded the copy of a subject's data with this locked session in it.",
+    sentence="{actor} downloaded a copy of data with {object}",
+    object=SESSION,
+    reasons=Purpose,
+    counts_as_opening=True,
 )
 SESSION_EDITED = declare(
     "session.edited",

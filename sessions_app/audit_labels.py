@@ -8,6 +8,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.urls import reverse
 
+from memadmin.accounts.grants.services import DECIDE
 from memadmin.audit.log.label_registry import (
     MOST_FOUND,
     Name,
@@ -27,10 +28,12 @@ from sessions_app.models import (
     SessionStore,
     Subject,
     SubjectAlias,
+    UnlockRequest,
     WatchedPath,
 )
 from sessions_app.redaction.services import REDACT
 from sessions_app.search.identifiers import aliases_like, sessions_beginning, tickets_like
+from sessions_app.services import unlocking
 from sessions_app.services.subjects import merge_target
 
 SESSION = "sessions_app.sessionrecord"
@@ -81,6 +84,16 @@ def redaction_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]
     return {
         redaction.pk: Name(f"redaction {short(redaction.pk)}", redaction.get_absolute_url() if may_open else "")
         for redaction in Redaction.objects.filter(pk__in=refs).defer("text")
+    }
+
+
+@names("sessions_app.unlockrequest", noun="request to unlock sessions")
+def unlock_request_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
+    """Short id of each request, with a link for users who request or decide. One query."""
+    may_open = viewer.has_perm(unlocking.REQUEST) or viewer.has_perm(DECIDE)
+    return {
+        each.pk: Name(f"request to unlock {short(each.pk)}", each.get_absolute_url() if may_open else "")
+        for each in UnlockRequest.objects.filter(pk__in=refs)
     }
 
 

@@ -14,7 +14,7 @@ from memadmin.web.reasons import reason_field
 from memadmin.web.widgets import lines, select
 from sessions_app.audit_events import RedactReason, RevealReason
 from sessions_app.encryption import keyring
-from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectKind
+from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectKind, UnlockRequest
 from sessions_app.redaction import InvalidText, TextToRedact
 from sessions_app.redaction.previews import RedactionPreview
 from sessions_app.redaction.services import RedactionRequest
@@ -40,6 +40,16 @@ class SelectionForm(forms.Form):
 
 class LabelForm(SelectionForm):
     label = forms.CharField(max_length=50, error_messages={"required": "A label needs a name."})
+
+
+class UnlockForm(forms.Form):
+    """Why sessions are to be unlocked."""
+
+    reason = forms.ChoiceField(
+        choices=[("", "Choose a reason"), *UnlockRequest.Reason.choices],
+        widget=select(),
+        error_messages={"required": "Choose a reason.", "invalid_choice": "This reason does not exist."},
+    )
 
 
 class KeyForm(forms.Form):

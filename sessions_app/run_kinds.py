@@ -134,4 +134,4 @@ class SessionChangesKind(RunKind):
         session_changes.work(lease)
 
     def describe(self, run: Run) -> str:
-        return session_changes.SessionAction(run.parameters["action"]).label
+        return session_changes.label_of(run.parameters["action"])

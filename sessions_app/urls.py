@@ -20,6 +20,7 @@ from sessions_app.views import (
     subjects,
     suggesting,
     timeline,
+    unlocking,
     watching,
 )
 
@@ -37,7 +38,9 @@ urlpatterns = [
     path("sessions/detach/", sessions.detach, name="detach"),
     path("sessions/undo-attachment/", sessions.undo_attachment, name="attachment-undo"),
     path("sessions/lock/", locked.lock, name="lock"),
-    path("sessions/unlock/", locked.unlock, name="unlock"),
+    path("sessions/unlock/", unlocking.unlock, name="unlock"),
+    path("sessions/unlock/<uuid:unlock_id>/approve/", unlocking.approve, name="unlock-approve"),
+    path("sessions/unlock/<uuid:unlock_id>/reject/", unlocking.reject, name="unlock-reject"),
     path("sessions/all-matching/", all_matching.all_matching, name="all-matching"),
     path("sessions/all-matching/count/", all_matching.matching_count, name="matching-count"),
     path("sessions/<uuid:record_id>/ask/", locked.ask, name="ask"),

@@ -182,6 +182,7 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "sessions_app_fenceoutbox": READ,
         "sessions_app_subject": CHANGE,
         "sessions_app_tombstonelock": (),
+        "sessions_app_unlockrequest": CHANGE,
     },
     "worker": {
         "audit_event": READ,

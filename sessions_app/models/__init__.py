@@ -14,6 +14,7 @@ from sessions_app.models.subjects import (
     SubjectSource,
     TombstoneLock,
 )
+from sessions_app.models.unlocking import UnlockRequest
 
 __all__ = [
     "AgentMessage",
@@ -32,6 +33,7 @@ __all__ = [
     "SubjectSource",
     "TextSearch",
     "TombstoneLock",
+    "UnlockRequest",
     "WatchedPath",
     "validate_pattern",
 ]

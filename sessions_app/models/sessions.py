@@ -156,6 +156,13 @@ class SessionRecord(models.Model):
                 condition=pgtrigger.Condition("OLD.subject_id IS DISTINCT FROM NEW.subject_id"),
             ),
             Calling(
+                "unlocked",
+                "memadmin_require_unlocking()",
+                before="UPDATE OF is_sensitive",
+                level=pgtrigger.Row,
+                condition=pgtrigger.Condition("OLD.is_sensitive AND NOT NEW.is_sensitive"),
+            ),
+            Calling(
                 "note_forgotten",
                 "memadmin_note_tombstones()",
                 after="UPDATE OF is_forgotten",

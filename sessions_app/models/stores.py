@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import pgtrigger
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models.functions import Now
 
 from memadmin import audit
+from memadmin.audit.log.triggers import Calling
 from sessions_app.models import querysets
 from sessions_app.models.subjects import Subject, SubjectAlias, SubjectKind
 from sessions_app.patterns import Pattern, PatternError
@@ -84,24 +86,39 @@ class SessionStore(models.Model):
             ("raw_edit", "Can edit agents' rows in raw edits"),
             ("reveal_personal_data", "Can reveal masked values"),
         ]
-        triggers: ClassVar = audit.govern(
-            "store",
-            columns=[
-                "name",
-                "kind",
-                "sessions_table",
-                "messages_table",
-                "options",
-                "writer_timezone",
-                "is_sensitive",
-                "fence_mode",
-                "agent_roles",
-                "attached_at",
-                "encryption_key",
-                "encryption_ttl_seconds",
-                "encryption_ids",
-            ],
-        )
+        triggers: ClassVar = [
+            *audit.govern(
+                "store",
+                columns=[
+                    "name",
+                    "kind",
+                    "sessions_table",
+                    "messages_table",
+                    "options",
+                    "writer_timezone",
+                    "is_sensitive",
+                    "fence_mode",
+                    "agent_roles",
+                    "attached_at",
+                    "encryption_key",
+                    "encryption_ttl_seconds",
+                    "encryption_ids",
+                ],
+            ),
+            *(
+                Calling(
+                    name,
+                    "memadmin_keep_store_locked()",
+                    before=event,
+                    level=pgtrigger.Row,
+                    condition=pgtrigger.Condition(condition),
+                )
+                for name, event, condition in (
+                    ("stays_locked", "UPDATE OF is_sensitive", "OLD.is_sensitive AND NOT NEW.is_sensitive"),
+                    ("locked_with_sessions", "DELETE", "OLD.is_sensitive"),
+                )
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

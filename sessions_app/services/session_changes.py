@@ -28,6 +28,9 @@ AT_ONCE = 100
 
 REFUSED = "refused"
 
+UNLOCKING = "unlock"
+"""Action of runs of earlier versions, which unlocked without a second person."""
+
 
 class SessionAction(TextChoices):
     LABEL = "label", "Add label"
@@ -35,12 +38,14 @@ class SessionAction(TextChoices):
     ATTACH = "attach", "Attach to subject"
     DETACH = "detach", "Detach from subject"
     LOCK = "lock", "Lock"
-    UNLOCK = "unlock", "Unlock"
+
+
+def label_of(action: str) -> str:
+    return "Unlock" if action == UNLOCKING else str(SessionAction(action).label)
 
 
 def permission_of(action: SessionAction) -> str:
-    is_lock = action in (SessionAction.LOCK, SessionAction.UNLOCK)
-    return "sessions_app.mark_sensitive" if is_lock else "sessions_app.attach_session"
+    return "sessions_app.mark_sensitive" if action == SessionAction.LOCK else "sessions_app.attach_session"
 
 
 def begin(
@@ -62,6 +67,8 @@ def begin(
 def work(lease: Lease) -> None:
     """Raises what the lease raises, and NeedsDecision if the person may no longer do this."""
     run = lease.run
+    if run.parameters["action"] == UNLOCKING:
+        raise NeedsDecision("Unlocking takes a second person now. Cancel this run, and request it from the list.")
     by, action = run.requester(), SessionAction(run.parameters["action"])
     if by is None or not by.is_active or not by.has_perm(permission_of(action)):
         raise NeedsDecision("The account that requested this may no longer change sessions. Cancel this run.")
@@ -99,8 +106,6 @@ def change_of(action: SessionAction, by: User, parameters: Mapping[str, Any]) ->
             return lambda records: sessions.detach_sessions(records, by=by)
         case SessionAction.LOCK:
             return lambda records: sessions.mark_sensitive(records, by=by)
-        case SessionAction.UNLOCK:
-            return lambda records: sessions.unmark_sensitive(records, by=by)
 
 
 def change_each(records: list[SessionRecord], change: Callable[[list[SessionRecord]], int]) -> tuple[int, int]:

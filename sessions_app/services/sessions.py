@@ -124,7 +124,10 @@ def mark_sensitive(records: Iterable[SessionRecord], *, by: User) -> int:
 
 
 def unmark_sensitive(records: Iterable[SessionRecord], *, by: User) -> int:
-    """Unlocks sessions that were locked one by one; those of a locked store stay locked. Returns how many."""
+    """Unlocks sessions that were locked one by one; those of a locked store stay locked. Returns how many.
+
+    In the transaction that decides about a request to unlock them (`unlocking`): the database refuses another one.
+    """
     locked = (record for record in records if record.is_sensitive)
     return update_records(locked, SessionChangeDetails(audit_events.SESSIONS_UNLOCKED, by), is_sensitive=False)
 

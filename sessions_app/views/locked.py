@@ -1,4 +1,4 @@
-"""Locked sessions: the page without content, requests for grants, locking and unlocking."""
+"""Locked sessions: the page without content, requests for grants, and locking."""
 
 from __future__ import annotations
 
@@ -79,19 +79,9 @@ def ask(request: OperatorRequest, record_id: UUID) -> HttpResponse:
 
 @operator_page("sessions_app.mark_sensitive", methods="POST")
 def lock(request: OperatorRequest) -> HttpResponse:
-    return marked(request, sessions.mark_sensitive, "locked; reading them now needs a grant")
-
-
-@operator_page("sessions_app.mark_sensitive", methods="POST")
-@recently_authenticated(doing="unlock sessions")
-def unlock(request: OperatorRequest) -> HttpResponse:
-    return marked(request, sessions.unmark_sensitive, "unlocked")
-
-
-def marked(request: OperatorRequest, verb: Callable[..., int], done: str) -> HttpResponse:
     form = SelectionForm(request.POST)
     if not form.is_valid():
         return refused(request, *sentences(form))
-    count = verb(form.cleaned_data["session"], by=request.user)
-    messages.success(request, f"{session_count(count)} {done}.")
+    count = sessions.mark_sensitive(form.cleaned_data["session"], by=request.user)
+    messages.success(request, f"{session_count(count)} locked; reading them now needs a grant.")
     return redirect(way_back(request))

@@ -22,7 +22,7 @@ from memadmin.web.paging import BadCursor
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.filters import SessionFilter
-from sessions_app.forms import AttachForm, LabelForm, SelectionForm
+from sessions_app.forms import AttachForm, LabelForm, SelectionForm, UnlockForm
 from sessions_app.listing import with_previews, with_snippets
 from sessions_app.models import SessionRecord, SessionStore, SubjectKind, SubjectSource, TextSearch
 from sessions_app.search.sessions import matching_sessions
@@ -60,16 +60,27 @@ def session_list(request: OperatorRequest) -> HttpResponse:
         "filters": filters,
         "sessions": sessions,
         "kinds": SubjectKind.choices,
+        "unlock_form": unlock_form(),
         "has_stores": bool(page.rows) or SessionStore.objects.exists(),
     }
     read_audit.listed(sessions)
     return SESSIONS.render(request, context, page, status=400 if filters.problems else 200)
 
 
+def unlock_form() -> UnlockForm:
+    """The reason, in the form of all actions on selected sessions, of which the others need none."""
+    return UnlockForm(auto_id="bulk-unlock-%s", use_required_attribute=False)
+
+
 def search_page(request: OperatorRequest, filters: SessionFilter, searched: TextSearch) -> HttpResponse:
     """The list, of the sessions under its filters with matching messages."""
     rules.purpose_of(request)
-    context: dict[str, object] = {"filters": filters, "kinds": SubjectKind.choices, "has_stores": True}
+    context: dict[str, object] = {
+        "filters": filters,
+        "kinds": SubjectKind.choices,
+        "unlock_form": unlock_form(),
+        "has_stores": True,
+    }
     status, found = 200, list[SessionRecord]()
     granted = access.granted_to(request.user)
     try:

@@ -43,6 +43,7 @@ from sessions_app.audit_events import RedactReason
 from sessions_app.models import AgentMessage, AgentSession, SessionIdPattern, SubjectAlias, WatchedPath
 from sessions_app.redaction.services import RedactionRequest, redact_in_session
 from sessions_app.search.remembered import remember_search
+from sessions_app.services.unlocking import request_unlocking
 from tests.accounts.factors import let_proof_age, with_app
 from tests.accounts.matrix import (
     DECIDERS,
@@ -206,6 +207,7 @@ def make_world(user: User) -> World:
             "hold_id": make_hold("dispute", by=colleague).pk,
             "policy_id": proposed(in_force("Chats"), by=colleague).policy_id,
             "version_number": 2,
+            "unlock_id": request_unlocking([locked.pk], reason="mistake", by=colleague).pk,
             "case_id": case.id,
             "access_id": access_case.id,
             "token": "none",
@@ -250,6 +252,7 @@ def make_world(user: User) -> World:
             "hold_id": nothing,
             "policy_id": nothing,
             "version_number": 999_999,
+            "unlock_id": nothing,
             "case_id": nothing,
             "access_id": nothing,
             "step_id": 999_999,

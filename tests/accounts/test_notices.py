@@ -369,7 +369,7 @@ class TestReadings:
         for number in range(count):
             record = make_session(f"customer_70933:{reader.pk}-{number}")
             with audit.acting(audit.person(reader)):
-                rules.check_reading_limit(reader, record.pk)
+                rules.check_reading_limit(reader, [record.pk])
                 audit.record_alone(SESSION_VIEWED, target=record, counters={"items": 1})
 
     def test_those_who_decide_are_told_once_an_hour_and_person(self, support: User, compliance: User) -> None:

@@ -29,7 +29,15 @@ from memories_app.models import (
     Review,
     Signal,
 )
-from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias, WatchedPath
+from sessions_app.models import (
+    SessionIdPattern,
+    SessionRecord,
+    SessionStore,
+    Subject,
+    SubjectAlias,
+    UnlockRequest,
+    WatchedPath,
+)
 from tests.agents import add_items, attach_main_store, run_sql, value_of
 from tests.builders import make_session, make_store, make_subject
 from tests.memories.builders import approval_rule, decided
@@ -213,6 +221,9 @@ CHANGES: dict[str, Callable[[], Any]] = {
     "granted_session.row_inserted": lambda: grant(),
     "granted_session.row_updated": lambda: (grant(), GrantedSession.objects.update(record_id=ids.uuid7())),
     "granted_session.row_deleted": lambda: grant().delete(),
+    "unlock_request.row_inserted": lambda: unlock_request(),
+    "unlock_request.row_updated": lambda: (unlock_request(), UnlockRequest.objects.update(reason="legal")),
+    "unlock_request.row_deleted": lambda: unlock_request().delete(),
     "role_permission.row_deleted": lambda: run_sql("DELETE FROM auth_group_permissions"),
     "memory.row_inserted": lambda: Memory.objects.create(kind="fact", statement="x"),
     "memory.row_updated": lambda: Memory.objects.update(source="operator"),
@@ -255,6 +266,10 @@ def grant(**columns: Any) -> ContentGrant:
     made = ContentGrant.objects.create(requested_by=by, reason="incident", ticket="4711", **columns)
     GrantedSession.objects.create(grant=made, record_id=ids.uuid7())
     return made
+
+
+def unlock_request() -> UnlockRequest:
+    return UnlockRequest.objects.create(sessions=[ids.uuid7()], reason="mistake")
 
 
 def role_request() -> RoleRequest:

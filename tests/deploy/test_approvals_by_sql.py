@@ -23,9 +23,11 @@ from memadmin.erasure.models import RequestBatch, SubjectRequest
 from memadmin.retention.holds.services import request_release
 from memadmin.retention.models import LegalHold, PolicyVersion
 from memadmin.runs.services import request_run
+from sessions_app.models import UnlockRequest
+from sessions_app.services.unlocking import request_unlocking
 from tests.agents import run_sql, value_of
 from tests.approvals import shown, without_triggers
-from tests.builders import make_subject
+from tests.builders import make_session, make_subject
 from tests.deploy.connecting import connected_as, refusal
 from tests.deploy.test_proven_actors import BELIEVING, SET
 from tests.erasure.batches import awaiting_batch, csv_of
@@ -87,6 +89,10 @@ def asked_batch(by: User) -> RequestBatch:
     return awaiting_batch(csv_of(key), by=by)
 
 
+def asked_unlocking(by: User) -> UnlockRequest:
+    return request_unlocking([make_session(is_sensitive=True).pk], reason="mistake", by=by)
+
+
 CASES = {
     "grant": Case(
         "accounts_contentgrant",
@@ -104,6 +110,7 @@ CASES = {
         },
     ),
     "erasure_batch": Case("erasure_requestbatch", "starts_at = now(), state = 'approved'", asked_batch),
+    "unlocking": Case("sessions_app_unlockrequest", "unlocked_at = now()", asked_unlocking),
     "hold_release": Case("retention_legalhold", "released_at = now()", asked_release),
     "policy_change": Case(
         "retention_policyversion",
@@ -168,8 +175,9 @@ def attempts(about: Any, case: Case, kind: str, officer: User) -> dict[str, str]
         f" WHERE id = '{other.id}'; {taking_effect(about, case, approval=other.approval_id)}",
         **{what: statement.format(**names) for what, statement in case.names.items()},
     }
-    if kind != "grant":
-        # Whether a grant needs a second person is a setting, which each use of the grant asks for.
+    if kind not in ("grant", "unlocking"):
+        # Whether these need a second person is a setting. Each use of a grant asks for it, and the trigger of a session
+        # that is unlocked for the person who acts.
         unneeded = ADD.format(columns=", decision", values=", 'not_needed'", **added)
         found["let it take effect with one that needs nobody"] = (
             f"{unneeded}; {taking_effect(about, case, approval=new)}"

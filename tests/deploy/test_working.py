@@ -316,7 +316,7 @@ def test_what_people_choose_for_all_that_match_the_worker_does(in_force: Roles) 
         with logged_in_as(in_force["worker"]):
             assert work_off() == 1, action
     record.refresh_from_db()
-    assert (record.labels, record.is_sensitive, record.subject_id) == ([], False, None)
+    assert (record.labels, record.is_sensitive, record.subject_id) == ([], True, None)
     memories = [plain.pk, theirs.pk, claimed.pk]
     for verb, said in ((QueueAction.SNOOZE, "day"), (QueueAction.REJECT, "wrong")):
         with logged_in_as(in_force["web"]):

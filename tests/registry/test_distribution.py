@@ -18,7 +18,7 @@ from django.apps import apps
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models.signals import pre_save
-from django.test import Client
+from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils.timezone import now
@@ -28,6 +28,7 @@ from memadmin.retention.targets import unfinished
 from sessions_app.filters import DAYS, STATES
 from sessions_app.models import SessionRecord
 from sessions_app.services import sessions as services
+from sessions_app.services import unlocking
 from sessions_app.services.inspection import inspect_quiet_sessions
 from tests.agents import add_items, assistant, attach_main_store, run_sql, user, value_of
 from tests.builders import make_subject
@@ -44,8 +45,11 @@ SET_BY_THE_TRIGGER = {"store_id", "session_id"}
 WITHOUT_SESSION_ID = {"accounts_grantedsession", "retention_unfinishedexpiry"}
 """Know a session by its UUID alone; docs/scaling.md has the reasons."""
 
-REACHED_ELSEWHERE = {"audit_event", "retention_holdlock", "sessions_app_subject", "sessions_app_tombstonelock"}
-"""Tables that triggers on these four write to or lock, and that lie elsewhere: the part that is not ready yet."""
+REACHED_ELSEWHERE = {
+    *("accounts_approval", "audit_event", "retention_holdlock", "sessions_app_subject", "sessions_app_tombstonelock"),
+    "sessions_app_unlockrequest",
+}
+"""Tables that triggers on these four read, write to or lock, and that lie elsewhere: the part that is not ready yet."""
 
 RECURSIVE = "WITH RECURSIVE names(agent)"
 """Beginning of the statement for the names of agents, which walks along an index: Citus refuses it."""
@@ -241,6 +245,12 @@ def change_and_undo(records: Iterable[SessionRecord], by: User) -> None:
 
 Verb = Callable[[list[SessionRecord], User], object]
 
+
+def unlock(records: list[SessionRecord], by: User) -> None:
+    with override_settings(GRANT_APPROVAL=False):
+        unlocking.request_unlocking([record.pk for record in records], reason="mistake", by=by)
+
+
 WRITES: dict[str, Verb] = {
     "attach": lambda records, by: services.attach_sessions(records, make_subject("4711"), by=by),
     "detach": lambda records, by: services.detach_sessions(records, by=by),
@@ -248,7 +258,7 @@ WRITES: dict[str, Verb] = {
     "label": lambda records, by: services.label_sessions(records, "late", by=by),
     "unlabel": lambda records, by: services.unlabel_sessions(records, "early", by=by),
     "lock": lambda records, by: services.mark_sensitive(records, by=by),
-    "unlock": lambda records, by: services.unmark_sensitive(records, by=by),
+    "unlock": unlock,
     "inspect": lambda records, by: inspect_quiet_sessions(quiet=timedelta(0)),
 }
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, cast
 from uuid import UUID
 
@@ -36,15 +38,26 @@ class PurposeMissing(Exception):
 
 
 class ReadingStopped(Exception):
-    """The user reached the hourly limit of opened sessions; nothing was shown."""
+    """The user would exceed the hourly limit of opened sessions; nothing was shown."""
 
-    def __init__(self, limit: int, seconds: int) -> None:
+    def __init__(self, opened: int, wanted: int, seconds: int) -> None:
+        """`seconds` until so many can be opened; 0 if that is more than the limit."""
         self.seconds = seconds
-        minutes = -(-seconds // 60)
-        super().__init__(
-            f"You have opened {limit} sessions within an hour, the maximum per person. Compliance staff can see "
-            f"this. You can open the next one in {counted(minutes, 'minutes')}."
-        )
+        limit, minutes = settings.READ_LIMIT, -(-seconds // 60)
+        if wanted == 1:
+            sentence = (
+                f"You have opened {limit} sessions within an hour, the maximum per person. Compliance staff can see "
+                f"this. You can open the next one in {counted(minutes, 'minutes')}."
+            )
+        elif seconds:
+            sentence = (
+                f"You have opened, or asked to unlock, {counted(opened, 'sessions')} within an hour, and these are "
+                f"{wanted} more. The maximum per person is {limit}. So many are possible in "
+                f"{counted(minutes, 'minutes')}."
+            )
+        else:
+            sentence = f"These are {wanted} sessions. The maximum per person is {limit} within an hour. Take fewer."
+        super().__init__(sentence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,27 +107,33 @@ def opening(request: HttpRequest, record_id: UUID) -> str:
         settings.READ_WINDOW.total_seconds()
     ):
         return code
-    check_reading_limit(person, record_id)
+    check_reading_limit(person, [record_id])
     if len(_opened) >= REMEMBERED:
         _opened.clear()
     _opened[key] = at
     return code
 
 
-def check_reading_limit(person: User, record_id: UUID) -> None:
-    """Raises ReadingStopped if a new session would exceed READ_LIMIT; records a notice from READ_NOTICE on."""
-    recent = opened_lately(person)
-    if any(ref == record_id for ref, _ in recent):
-        return
+def check_reading_limit(person: User, record_ids: Collection[UUID], *, is_one: bool = False) -> None:
+    """Raises ReadingStopped if these sessions together would exceed READ_LIMIT; records a notice from READ_NOTICE on.
+
+    With `is_one` they cannot be divided: more than the limit may be opened together. One or two queries.
+    """
     limit: int = settings.READ_LIMIT
-    if len(recent) >= limit:
-        # The next session can be opened when the oldest counted one leaves the window.
-        free_in = recent[limit - 1][1] + settings.READ_WINDOW - now()
+    if not limit:
+        return
+    recent = opened_lately(person)
+    wanted = len(set(record_ids) - {ref for ref, _ in recent})
+    if not wanted:
+        return
+    if len(recent) + wanted > limit and not (is_one and len(set(record_ids)) > limit):
+        # So many can be opened when those counted before are out of the window, all but the latest.
+        free_in = recent[limit - wanted][1] + settings.READ_WINDOW - now() if wanted <= limit else timedelta(0)
         counters = {"sessions": len(recent)}
         audit.record_alone(audit_events.READING_STOPPED, target=person, outcome="denied", counters=counters)
-        raise ReadingStopped(limit, max(1, round(free_in.total_seconds())))
-    if len(recent) + 1 >= settings.READ_NOTICE and not was_noticed(person):
-        audit.record_alone(audit_events.READING_NOTICED, target=person, counters={"sessions": len(recent) + 1})
+        raise ReadingStopped(len(recent), wanted, max(1, round(free_in.total_seconds())) if free_in else 0)
+    if len(recent) + wanted >= settings.READ_NOTICE and not was_noticed(person):
+        audit.record_alone(audit_events.READING_NOTICED, target=person, counters={"sessions": len(recent) + wanted})
 
 
 def opened_lately(person: User) -> list[tuple[UUID, Any]]:

@@ -94,7 +94,8 @@ def ask(request: OperatorRequest) -> HttpResponse:
 
 def stop(request: OperatorRequest, problem: ReadingStopped) -> HttpResponse:
     response = render(request, "accounts/reading_stopped.html", {"problem": problem}, status=429)
-    response["Retry-After"] = str(problem.seconds)
+    if problem.seconds:
+        response["Retry-After"] = str(problem.seconds)
     add_never_cache_headers(response)
     return response
 
