@@ -219,6 +219,8 @@ def approve_request(
     """
     with approvals.deciding(request, by=by):
         request = locked(request, State.AWAITING)
+        if request.kind != Kind.ERASURE:
+            raise WrongState(request)
         approvals.approve(request, by=by, shown=shown, check=lambda: check_approval(request, typed))
         starts_at = now() + (settings.CANCEL_WINDOW if window is None else window)
         run = runs.request_run(work.RUN_KIND, by=by, retry_at=starts_at)
@@ -229,7 +231,7 @@ def approve_request(
 def steps_for(request: SubjectRequest, user: User) -> approvals.Steps:
     """What a user can do about the approval of a case. Up to nine queries."""
     steps = approvals.steps_for(request, user)
-    if steps.decide and (holds := scope_of(request.subject, []).holds()):
+    if steps.decide and request.kind == Kind.ERASURE and (holds := scope_of(request.subject, []).holds()):
         return approvals.Steps(reject=True, why_not=str(SubjectHeld(holds)))
     return steps
 

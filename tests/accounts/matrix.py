@@ -148,7 +148,9 @@ MATRIX: dict[str, Rule] = {
     "erasure:request-leave-out": form(DECIDERS),
     "erasure:request-receipt": page(DECIDERS),
     "erasure:request-receipt-file": page(DECIDERS),
-    **{f"erasure:copy-{name}": verb(DECIDERS) for name in ("build", "leave-out", "link", "hand-over")},
+    **{
+        f"erasure:copy-{name}": verb(DECIDERS) for name in ("build", "ask", "approve", "leave-out", "link", "hand-over")
+    },
     "erasure:copy-fetch": page(DECIDERS),
     "batches:batches": page(DECIDERS),
     "batches:batch-new": form(DECIDERS),
@@ -391,7 +393,7 @@ FRESH_PROOF = {
             "sessions:unlock-approve",
             *("audit:erase-details", "audit:erase-name", "retention:hold-release", "policies:approve-change"),
             *("erasure:request-approve", "erasure:request-leave-out", "batches:batch-approve"),
-            *("erasure:copy-build", "erasure:copy-link"),
+            *("erasure:copy-build", "erasure:copy-ask", "erasure:copy-approve", "erasure:copy-link"),
             *("sessions:redact-item", "sessions:redact-session", "sessions:redact-subject"),
             "sessions:redaction-approve",
             *("sessions:reveal", "sessions:reveal-session"),

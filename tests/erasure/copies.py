@@ -14,10 +14,11 @@ from memadmin.erasure import services
 from memadmin.erasure.access_copy import files
 from memadmin.erasure.access_copy.keys import unwrapped
 from memadmin.erasure.access_copy.sealed_files import unsealed
-from memadmin.erasure.access_copy.services import build_access_copy
+from memadmin.erasure.access_copy.services import approve_full_copy, build_access_copy, request_full_copy
 from memadmin.erasure.models import AccessCopy, SubjectRequest
 from memadmin.runs import engine
 from sessions_app.models import Subject
+from tests.approvals import shown
 from tests.erasure.builders import make_request
 
 
@@ -32,7 +33,21 @@ def started_copy(subject: Subject, *, by: User) -> AccessCopy:
 
 
 def built_copy(subject: Subject, *, by: User) -> AccessCopy:
-    copy = started_copy(subject, by=by)
+    return finished(started_copy(subject, by=by))
+
+
+def approved_copy(subject: Subject, *, by: User, second: User) -> AccessCopy:
+    """A started copy with the locked sessions, which a second person approved."""
+    request = request_full_copy(checked_access(subject, by=by), by=by)
+    return approve_full_copy(request, by=second, shown=shown(request))
+
+
+def full_copy(subject: Subject, *, by: User, second: User) -> AccessCopy:
+    """A built copy with the locked sessions."""
+    return finished(approved_copy(subject, by=by, second=second))
+
+
+def finished(copy: AccessCopy) -> AccessCopy:
     run = engine.carry_on(copy.run)
     copy.refresh_from_db()
     copy.request.refresh_from_db()

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import stat
+from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,11 @@ from memadmin.erasure.models import AccessCopy
 from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Review, Signal
 from sessions_app import audit_events
 from sessions_app.models import SessionRecord, SessionStore, Subject
+from sessions_app.services.inspection import inspect_quiet_sessions
 from sessions_app.services.sessions import attach_sessions
 from tests.agents import add_items, assistant, attach_main_store, run_sql
 from tests.builders import make_subject
-from tests.erasure.copies import all_text, built_copy, files_in_folder, json_in, opened, plain_file
+from tests.erasure.copies import all_text, built_copy, files_in_folder, full_copy, json_in, opened, plain_file
 from tests.hostile import MARKUP
 from tests.memories.builders import approved, proposed
 from tests.odd_json import KNOWN
@@ -49,7 +51,7 @@ def give(subject: Subject, *session_ids: str, by: User) -> None:
     attach_sessions(SessionRecord.objects.filter(session_id__in=session_ids), subject, by=by)
 
 
-def test_everything_about_the_person_and_nothing_about_others(officer: User, keys: Any) -> None:
+def test_everything_about_the_person_and_nothing_about_others(officer: User, second: User, keys: Any) -> None:
     attach_main_store()
     SessionStore.objects.update(encryption_key="old")
     ada, bob = make_subject("ada-1"), make_subject("bob-1")
@@ -78,7 +80,8 @@ def test_everything_about_the_person_and_nothing_about_others(officer: User, key
     values = {name: f"our {name}" for name in ("controller", "contact", "purpose", "recipients", "third_countries")}
     change_record({**values, "subjects": "customers", "security": "locks"}, by=officer, seen=None)
 
-    archive = opened(built_copy(ada, by=officer))
+    inspect_quiet_sessions(quiet=timedelta(0))
+    archive = opened(full_copy(ada, by=officer, second=second))
 
     assert archive.testzip() is None
     assert json_in(archive, "about.json")["processing"] == values

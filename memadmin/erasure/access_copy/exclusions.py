@@ -8,6 +8,15 @@ from django.db import models
 class NotIncluded(models.TextChoices):
     STORE_LEFT_OUT = "store_left_out", "This place did not respond; it was decided to make the copy without the rest."
     UNREADABLE = "unreadable", "These sessions are damaged and could not be read."
+    LOCKED = (
+        "locked",
+        "These sessions are locked or encrypted, so that staff reads them only with a second person. It was decided to "
+        "make the copy without them, or they were locked after the decision. You can ask for them.",
+    )
+    STAY_ENCRYPTED = (
+        "stay_encrypted",
+        "These items are encrypted, and the copy was not approved to include them. You can ask for them.",
+    )
     NO_KEY = "no_key", "These items are encrypted, and their key is not available."
     HIDDEN_BY_PROVIDER = (
         "provider",

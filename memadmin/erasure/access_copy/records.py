@@ -7,7 +7,7 @@ in sessions of other people is left out. Nothing is masked: it is the person's o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -30,6 +30,7 @@ ROWS_AT_ONCE = 200
 
 READING = (
     *("session.viewed", "session.followed", "session.decrypted", "session.downloaded", "session.revealed"),
+    "session.copied",
     *("session.listed", "item.viewed", "item.downloaded", "search.shown", "subject.viewed", "subject.listed"),
     *("memory.viewed", "memory.listed", "memory.exported", "recall.viewed", "recall.previewed"),
     *("access.copy_built", "access.copy_fetched"),
@@ -37,6 +38,8 @@ READING = (
 """Types of audit events of people who saw, or could see, data of the person."""
 
 PURPOSES = dict(RevealReason.choices) | dict(Purpose.choices)
+
+LEFT_OUT = "(from a locked session: left out)"
 
 ANOTHERS = "(from a session of another person: left out)"
 
@@ -48,13 +51,17 @@ class Listing:
     name: str
     title: str
     intro: str
-    rows: Callable[[SubjectScope, Staff], Iterator[Row]]
+    rows: Callable[[SubjectScope, CopyContext], Iterator[Row]]
 
 
 @dataclass
-class Staff:
-    """Names of staff in a copy: numbers, in the order in which the people occur in it."""
+class CopyContext:
+    """What is the same in all files of a copy: locked sessions that are left out, and names of staff: numbers, in the
+    order in which the people occur in it.
+    """
 
+    left_out: Container[UUID | str | None] = frozenset()
+    """Ids of these sessions, by which rows refer to them: those of their records, and those in their stores."""
     names: dict[int, str] = field(default_factory=dict)
 
     def called(self, user_id: int | None) -> str:
@@ -66,6 +73,12 @@ class Staff:
             roles = User.groups.through.objects.filter(user_id=user_id).values_list("group__name", flat=True)
             self.names[user_id] = f"staff member {len(self.names) + 1} ({', '.join(sorted(roles)) or 'no role'})"
         return self.names[user_id]
+
+    def text_of(self, row: Any, text: str) -> str:
+        """The text of a row of `said`, if its session is in the copy."""
+        if not row.is_own:
+            return ANOTHERS
+        return LEFT_OUT if text and (row.record_id or row.session_id) in self.left_out else text
 
 
 def sessions(scope: SubjectScope) -> QuerySet[SessionRecord]:
@@ -100,7 +113,7 @@ def session_row(record: SessionRecord) -> Row:
 # --- what was learned, and what came of it ----------------------------------------------------------------------------
 
 
-def memories(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
+def memories(scope: SubjectScope, context: CopyContext) -> Iterator[Row]:
     """Every memory about the person, whatever became of it, with versions and evidence. Three queries for a batch."""
     for batch in by_key(Memory.objects.filter(subject_id__in=scope.group)):
         keys = [memory.pk for memory in batch]
@@ -134,7 +147,7 @@ def memories(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
                 ],
                 "evidence": [
                     {
-                        "quote": quote.quote if quote.is_own else ANOTHERS,
+                        "quote": context.text_of(quote, quote.quote),
                         "speaker": quote.speaker,
                         "said_at": quote.said_at,
                         "session": quote.session_id if quote.is_own else "",
@@ -145,7 +158,7 @@ def memories(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
             }
 
 
-def told_to_agents(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
+def told_to_agents(scope: SubjectScope, context: CopyContext) -> Iterator[Row]:
     """Rows of memories that agents used in runs with the person. Three queries for a batch."""
     about = Q(subject_id__in=scope.group) | Q(subject__isnull=True) & scope.of_sessions()
     for batch in by_key(said(scope, Recall.objects.filter(about))):
@@ -181,7 +194,7 @@ def statement_told(scope: SubjectScope, row: RecalledMemory, texts: Mapping[tupl
     return texts.get((row.memory_id, row.version), "") or "(erased since)"
 
 
-def decisions(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
+def decisions(scope: SubjectScope, context: CopyContext) -> Iterator[Row]:
     """Decisions about the memories."""
     reviews = Review.objects.filter(memory__subject_id__in=scope.group).select_related("rule")
     for batch in by_key(reviews):
@@ -189,7 +202,7 @@ def decisions(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
             yield {
                 "memory": review.memory_id,
                 "decision": review.get_decision_display(),
-                "by": "an automatic rule" if review.rule_id else staff.called(review.reviewer_id),
+                "by": "an automatic rule" if review.rule_id else context.called(review.reviewer_id),
                 "reason": review.reason_code,
                 "note": review.note,
                 "text_was_edited": review.was_edited,
@@ -198,7 +211,7 @@ def decisions(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
             }
 
 
-def signals(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
+def signals(scope: SubjectScope, context: CopyContext) -> Iterator[Row]:
     """Corrections, wishes and ratings."""
     about = Q(subject_id__in=scope.group) | Q(subject__isnull=True) & scope.of_sessions()
     for batch in by_key(said(scope, Signal.objects.filter(about))):
@@ -206,15 +219,15 @@ def signals(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
             yield {
                 "kind": signal.get_kind_display(),
                 "value": signal.value,
-                "text": signal.text if signal.is_own else ANOTHERS,
+                "text": context.text_of(signal, signal.text),
                 "session": signal.session_id if signal.is_own else "",
                 "agent": signal.agent,
-                "given_by": staff.called(signal.given_by_id) if signal.given_by_id else "",
+                "given_by": context.called(signal.given_by_id) if signal.given_by_id else "",
                 "created_at": signal.created_at,
             }
 
 
-def who_looked(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
+def who_looked(scope: SubjectScope, context: CopyContext) -> Iterator[Row]:
     """Reads by people of the staff, oldest first, as far as the audit log records them."""
     records = list(scope.records().values_list("pk", flat=True))
     memory_ids = list(Memory.objects.filter(subject_id__in=scope.group).values_list("pk", flat=True))
@@ -229,7 +242,7 @@ def who_looked(scope: SubjectScope, staff: Staff) -> Iterator[Row]:
             event_type = known(event.type)
             actor = actors.get(event.actor_ref)
             if event.actor_kind == "person":
-                by = staff.called(actor.user_id if actor else None)
+                by = context.called(actor.user_id if actor else None)
             else:
                 by = f"a {event.get_actor_kind_display()}"
             yield {

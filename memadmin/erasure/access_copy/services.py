@@ -1,4 +1,4 @@
-"""Verbs about copies: build, leave a store out, make a link, fetch, hand over."""
+"""Verbs about copies: build, ask for locked sessions, approve these, leave a store out, link, fetch, hand over."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import secrets
 from collections.abc import Iterator
 from datetime import timedelta
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -14,23 +15,37 @@ from django.db.models.functions import Now
 from django.utils.timezone import now
 
 from memadmin import audit
+from memadmin.accounts.approvals import services as approvals
+from memadmin.accounts.approvals.models import Approval
+from memadmin.accounts.content_access.rules import check_reading_limit
+from memadmin.batching import batched
 from memadmin.erasure import audit_events
 from memadmin.erasure.access_copy import building, files
 from memadmin.erasure.access_copy.keys import new_wrapped_key, unwrapped
+from memadmin.erasure.access_copy.locked import COPY, KEPT, locked_now
 from memadmin.erasure.access_copy.sealed_files import unsealed
 from memadmin.erasure.models import AccessCopy, RequestNote, SubjectRequest
 from memadmin.erasure.services import RequestError, WrongState, changed, locked
 from memadmin.runs import services as runs
+from sessions_app.audit_events import SESSION_COPIED
+from sessions_app.models import SessionRecord
 
 Kind, State, Code = SubjectRequest.Kind, SubjectRequest.State, RequestNote.Code
 CopyState = AccessCopy.State
 
 LINK_LIFETIME = timedelta(minutes=15)
 
+EVENTS_AT_ONCE = 1_000
+
 
 class NoCopy(RequestError):
     def __init__(self) -> None:
         super().__init__("There is no finished copy of this request, or no longer. Nothing was changed.")
+
+
+class NothingLocked(RequestError):
+    def __init__(self) -> None:
+        super().__init__("No session of this person is locked. Build the copy without asking a second person.")
 
 
 class FileMissing(RequestError):
@@ -50,16 +65,62 @@ class NotFetched(RequestError):
 
 @transaction.atomic
 def build_access_copy(request: SubjectRequest, *, by: User | None) -> AccessCopy:
-    """Starts the run that builds the copy. Raises WrongState."""
+    """Starts the run that builds the copy, without locked sessions. Raises WrongState."""
     request = locked(request, State.CHECKED)
     if request.kind != Kind.ACCESS:
         raise WrongState(request)
+    return start(request, by=by)
+
+
+def start(request: SubjectRequest, *, by: User | None, approval: Approval | None = None) -> AccessCopy:
+    """Starts the run of a locked case; with the approval to include locked sessions, in its transaction."""
     run = runs.request_run(building.RUN_KIND, by=by)
     copy = AccessCopy.objects.create(
-        request=request, run=run, key=new_wrapped_key(), expires_at=now() + settings.ACCESS_COPY_LIFETIME
+        request=request,
+        run=run,
+        approval=approval,
+        key=new_wrapped_key(),
+        expires_at=now() + settings.ACCESS_COPY_LIFETIME,
     )
     changed(request, audit_events.COPY_REQUESTED, Code.STARTED, by=by, state=State.RUNNING, run=run)
     return copy
+
+
+@transaction.atomic
+def request_full_copy(request: SubjectRequest, *, by: User, purpose: str = "") -> SubjectRequest:
+    """Asks a second person for a copy with the locked sessions as they are now, for a stated purpose of reading. Where
+    none is required (MEMADMIN_GRANTS_WITHOUT_APPROVAL) it is built at once.
+
+    Raises WrongState, OwnRequest and NothingLocked.
+    """
+    request = locked(request, State.CHECKED, by=by)
+    if request.kind != Kind.ACCESS:
+        raise WrongState(request)
+    now_locked = locked_now(request)
+    if not now_locked["sessions"]:
+        raise NothingLocked
+    with approvals.asking(COPY, request, by=by, is_needed=settings.GRANT_APPROVAL):
+        request.note(Code.REQUESTED, by=by)
+        request.preview, request.previewed_at = {KEPT: now_locked, "purpose": purpose}, now()
+        request.state = State.AWAITING
+        request.save(update_fields=["preview", "previewed_at", "state"])
+    if not settings.GRANT_APPROVAL:
+        start(request, by=by, approval=request.approval)
+    request.refresh_from_db()
+    return request
+
+
+def approve_full_copy(request: SubjectRequest, *, by: User, shown: str) -> AccessCopy:
+    """Starts the copy with the locked sessions that were `shown`, as the second person. Raises WrongState and
+    ApprovalError.
+    """
+    with approvals.deciding(request, by=by):
+        request = locked(request, State.AWAITING)
+        if request.kind != Kind.ACCESS:
+            raise WrongState(request)
+        approvals.approve(request, by=by, shown=shown)
+        request.note(Code.APPROVED, by=by)
+        return start(request, by=by, approval=request.approval)
 
 
 @transaction.atomic
@@ -86,12 +147,28 @@ def make_link(request: SubjectRequest, *, by: User) -> str:
     return token
 
 
-@transaction.atomic
-def fetch(request: SubjectRequest, token: str, *, by: User) -> tuple[AccessCopy, Iterator[bytes]]:
-    """The copy and the content of the ZIP file, once for each link: the event is committed before anything is shown.
+def locked_in(request: SubjectRequest) -> list[UUID]:
+    """Ids of the locked sessions in the finished copy; none without one. One query."""
+    ready = AccessCopy.objects.filter(request=request, state=CopyState.READY)
+    return list(ready.values_list("locked", flat=True).first() or [])
 
-    Raises LinkUsed, NoCopy, FileMissing and SecretKeyChanged; the link stays unused then.
+
+def fetch(request: SubjectRequest, token: str, *, by: User, purpose: str = "") -> tuple[AccessCopy, Iterator[bytes]]:
+    """The copy and the content of the ZIP file, once for each link: the events are committed before anything is shown.
+
+    Its locked sessions count as opened by this person. Raises ReadingStopped if they are more than what is left of the
+    reading limit, unless they alone are more than the whole limit: a legal duty stays possible, and all are counted.
+    Also raises LinkUsed, NoCopy, FileMissing and SecretKeyChanged; the link stays unused then.
     """
+    # Before the transaction: a refusal is recorded.
+    check_reading_limit(by, locked_in(request), is_one=True)
+    return fetch_within_limit(request, token, by=by, purpose=purpose)
+
+
+@transaction.atomic
+def fetch_within_limit(
+    request: SubjectRequest, token: str, *, by: User, purpose: str
+) -> tuple[AccessCopy, Iterator[bytes]]:
     copy = ready_copy(request)
     is_valid = secrets.compare_digest(copy.token_digest, digest(token))
     if not is_valid or copy.token_until is None or copy.token_until <= now():
@@ -101,6 +178,12 @@ def fetch(request: SubjectRequest, token: str, *, by: User) -> tuple[AccessCopy,
         raise FileMissing
     content = unsealed(path, unwrapped(copy.key))
     audit.record(audit_events.COPY_FETCHED, by=by, target=request, subject=request.subject_id)
+    for batch in batched(copy.locked, EVENTS_AT_ONCE):
+        opened: list[audit.Columns] = [
+            {"target": record, "subject": record.subject_id, "reason_code": purpose}
+            for record in SessionRecord.objects.filter(pk__in=batch)
+        ]
+        audit.record_each(SESSION_COPIED, opened, by=by)
     request.note(Code.COPY_FETCHED, by=by)
     AccessCopy.objects.filter(pk=copy.pk).update(token_digest="", token_until=None, fetched_at=Now(), fetched_by=by)
     return copy, content

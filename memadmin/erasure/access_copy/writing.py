@@ -124,14 +124,14 @@ def in_parts(template: str, rows: Iterable[Any]) -> Iterator[str]:
 class SessionCounts:
     items: int = 0
     closed: int = 0
-    """Items that are encrypted and could not be decrypted."""
+    """Items that are encrypted and were not decrypted."""
 
 
 def json_item(item: StoredItem, number: int) -> str:
     """One item: its JSON value, or its text if that is no JSON, or would not be the same afterwards."""
     row: Row = {"number": number, "written_at": item.written_at}
     if is_closed(item):
-        return json_text(row | {"not_included": "encrypted; the key is not available"})
+        return json_text(row | {"not_included": "encrypted; not opened for this copy"})
     try:
         return json_text(row | {"item": json.loads(item.raw, object_pairs_hook=members_once)})
     except (ValueError, RecursionError):

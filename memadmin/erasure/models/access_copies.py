@@ -5,12 +5,15 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
+import pgtrigger
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from memadmin.accounts.approvals.models import Approval
+from memadmin.audit.log.triggers import Calling
 from memadmin.erasure.models.requests import SubjectRequest
 from memadmin.runs.models import Run
 from memadmin.runs.workers_alone import workers_alone
@@ -42,6 +45,9 @@ class AccessCopy(models.Model):
     # Names of stores: that did not respond last, and that a person decided to leave out.
     waits_for = ArrayField(models.CharField(), default=list, db_default=models.Value("{}"), blank=True)
     left_out = ArrayField(models.CharField(), default=list, db_default=models.Value("{}"), blank=True)
+    # That of a copy with locked sessions, and the ids of those that are in it.
+    approval = models.OneToOneField(Approval, null=True, on_delete=models.PROTECT, related_name="+", editable=False)
+    locked = ArrayField(models.UUIDField(), default=list, db_default=models.Value("{}"), blank=True, editable=False)
     created_at = models.DateTimeField(db_default=Now())
     ready_at = models.DateTimeField(null=True)
     expires_at = models.DateTimeField()
@@ -71,13 +77,32 @@ class AccessCopy(models.Model):
         ]
 
         triggers: ClassVar = [
-            *workers_alone("content", ["size", "sha256", "file_name", "ready_at"], may_be_emptied=["file_name"]),
+            *workers_alone(
+                "content", ["size", "sha256", "file_name", "ready_at", "locked"], may_be_emptied=["file_name"]
+            ),
             *workers_alone(
                 "order",
                 ["request_id", "run_id", "created_at", "expires_at", "key"],
                 may_be_emptied=["key"],
                 by_proven=["left_out", "token_digest"],
                 operations=["UPDATE"],
+            ),
+            *(
+                Calling(
+                    f"approved_{event.lower()}",
+                    "memadmin_require_copy_approval()",
+                    before=event,
+                    level=pgtrigger.Row,
+                    condition=pgtrigger.Condition(condition),
+                )
+                for event, condition in (
+                    ("INSERT", "NEW.approval_id IS NOT NULL"),
+                    (
+                        "UPDATE",
+                        "NEW.approval_id IS NOT NULL AND (NEW.approval_id, NEW.request_id)"
+                        " IS DISTINCT FROM (OLD.approval_id, OLD.request_id)",
+                    ),
+                )
             ),
         ]
 
