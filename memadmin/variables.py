@@ -233,7 +233,12 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             "300",
             "sessions per hour",
         ),
-        Variable("MEMADMIN_GRANTS_WITHOUT_APPROVAL", "Open grants for locked sessions without a second person.", "no"),
+        Variable(
+            "MEMADMIN_GRANTS_WITHOUT_APPROVAL",
+            "Open grants for locked sessions, unlock these, and build copies for persons with them, without a second"
+            " person.",
+            "no",
+        ),
         Variable(
             "MEMADMIN_PHONE_REGIONS",
             "Countries, such as `DE, US`, whose phone numbers are masked without a country code too.",

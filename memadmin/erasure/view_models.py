@@ -322,7 +322,8 @@ class CaseView(ProgressView):
     def _other_stages(self) -> list[tuple[str, str, bool]]:
         case, copy = self.case, list[tuple[str, str, bool]]()
         if case.kind == Kind.ACCESS:
-            copy = [("Copy built", "being built" if case.state == State.RUNNING else "", self._is_copy_ready)]
+            notes = {State.RUNNING: "being built", State.AWAITING: "awaiting a second person"}
+            copy = [("Copy built", notes.get(State(case.state), ""), self._is_copy_ready)]
             if self._is_copy_ready and self.run and self.run.ended_at:
                 copy = [("Copy built", day(localdate(self.run.ended_at)), True)]
         return [*self._first_stages(), *copy, ("Complete", self.end, case.is_closed)]

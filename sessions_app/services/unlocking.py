@@ -60,7 +60,7 @@ UNLOCKING = declare(
         shown_of,
         waiting="unlocking requests",
         page="sessions:unlock",
-        facts="Then all who read sessions can read these. Without a decision a request expires after 24 hours.",
+        facts="Once unlocked, everybody who reads sessions can read them. A request expires after 24 hours.",
         symbol="lock-open",
         colour="orange",
         answer_within=timedelta(hours=24),
