@@ -203,8 +203,8 @@ class TestAmount:
         page = operator.get(last.get_absolute_url())
         assert page.status_code == 429
         assert 3500 < int(page["Retry-After"]) <= 3600
-        assert "You have opened 3 sessions within an hour" in page.text
-        assert "You can open the next one in 60 minutes." in page.text
+        assert "You have opened, or asked to unlock, 3 sessions within an hour" in page.text
+        assert "The next one is possible in 60 minutes." in page.text
         assert "hello" not in page.text
         assert [event.object_ref for event in told("session.viewed")] == [record.pk for record in (*opened, *opened)]
         (event,) = told("reading.stopped")

@@ -29,6 +29,7 @@ from sessions_app.audit_events import SESSION_VIEWED
 from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.services.inspection import inspect_quiet_sessions
 from sessions_app.services.sessions import attach_sessions, mark_sensitive
+from sessions_app.services.subjects import merge_subjects
 from tests.agents import add_items, attach_main_store, run_sql
 from tests.approvals import shown, without_triggers
 from tests.builders import make_session, make_subject
@@ -128,12 +129,17 @@ def test_what_is_locked_or_attached_after_the_approval_is_left_out(ada: Subject,
     mark_sensitive([record("open")], by=officer)
     add_items("late", "words that came late")
     attach_sessions([record("late")], ada, by=officer)
-    mark_sensitive([record("late")], by=officer)
+    bob = make_subject("bob-1")
+    add_items("bobs", "words of another subject")
+    attach_sessions([record("bobs")], bob, by=officer)
+    mark_sensitive([record("late"), record("bobs")], by=officer)
+    merge_subjects(bob, ada, by=officer)
     text = all_text(opened(finished(copy)))
     assert SECRET in text
     assert OPEN not in text
+    assert "words of another subject" not in text
     assert "came late" not in text
-    assert reasons(copy)[LEFT_OUT] == 2
+    assert reasons(copy)[LEFT_OUT] == 3
 
 
 def test_what_is_locked_while_the_copy_is_built_is_left_out(

@@ -141,7 +141,7 @@ def test_requests_count_like_opened_sessions(first: User, settings: Settings) ->
     asked(first, records[:2])
     # Twice the same session counts once.
     asked(first, records[:3])
-    with pytest.raises(ReadingStopped, match=r"You have opened 3 sessions within an hour, .* next one in \d+ minutes"):
+    with pytest.raises(ReadingStopped, match=r"unlock, 3 sessions within an hour, .* possible in \d+ minutes"):
         asked(first, records[3:4])
     with pytest.raises(
         ReadingStopped, match=r"3 sessions within an hour, .* 2 more. The maximum per person is 3. .* in"

@@ -46,8 +46,8 @@ class ReadingStopped(Exception):
         limit, minutes = settings.READ_LIMIT, -(-seconds // 60)
         if wanted == 1:
             sentence = (
-                f"You have opened {limit} sessions within an hour, the maximum per person. Compliance staff can see "
-                f"this. You can open the next one in {counted(minutes, 'minutes')}."
+                f"You have opened, or asked to unlock, {limit} sessions within an hour, the maximum per person. "
+                f"Compliance staff can see this. The next one is possible in {counted(minutes, 'minutes')}."
             )
         elif seconds:
             sentence = (
