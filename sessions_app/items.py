@@ -100,6 +100,26 @@ class Seal:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownPart:
+    """The part of an item that a page shows, decoded (`timeline.shortening`)."""
+
+    value: object
+    """Strings, lists and objects in it may be of the types of `memadmin.values.shortened`."""
+    problem: str = ""
+    """Reason why the item cannot be read; empty if it can."""
+    first_part: int = 0
+    """Index of the first part that is shown."""
+    next_part: int = 0
+    """Index of the first part behind those that are shown."""
+    more_parts: int = 0
+    """Number of further parts; 0 if the last one is shown."""
+    more_values: int = 0
+    """Number of elements and members that the page shows nowhere else."""
+    is_redacted: bool = False
+    """Whether the marker of redacted text is anywhere in the item."""
+
+
+@dataclass(frozen=True, slots=True)
 class StoredItem:
     """One entry of a store; `raw` is not decoded, and may be anything."""
 
@@ -121,6 +141,8 @@ class StoredItem:
     """Whether the store has times, and that of this item is none that a calendar has."""
     seal: Seal | None = None
     """Seal of an encrypted item that was examined with the keys. `byte_count` is the envelope's, decrypted or not."""
+    shown: ShownPart | None = None
+    """The part that a page shows; `raw` is then JSON of this part. None if the page shows all of it."""
 
     @property
     def is_whole(self) -> bool:

@@ -11,19 +11,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sessions_app.items import ItemPage, Position, StoredItem
-from sessions_app.masking import Masker
+from sessions_app.masking import ItemView, Masker
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import ITEM_TAIL_BYTES, Branch, Capability, Readable, StoreUnavailable
+from sessions_app.stores.base import Branch, Capability, Readable, StoreUnavailable
 from sessions_app.stores.circuit_breaker import asking
 from sessions_app.stores.sealed import sealed_backend_for
 from sessions_app.whole_runs import around_item, begins_with_run, ends_with_run, with_beginning
-
-PAGE_CHARACTERS = 2_000_000
-"""Maximum length of an item that its page shows whole; a picture of a megabyte is shorter."""
-
-BEGINNING_CHARACTERS = 200_000
-"""Length of the beginning that the page of a longer item shows."""
 
 
 def reader_for(store: SessionStore, *, opens: bool = False, branch: Branch | None = None) -> Reader:
@@ -33,13 +27,6 @@ def reader_for(store: SessionStore, *, opens: bool = False, branch: Branch | Non
     loaded keys, and masked like any others.
     """
     return Reader(store, sealed_backend_for(store, opens=opens, branch=branch), opens=opens)
-
-
-def for_page(stored: StoredItem) -> StoredItem:
-    """The item, or both ends of one longer than PAGE_CHARACTERS: a page costs the same, however long its item is."""
-    if len(stored.raw) <= PAGE_CHARACTERS:
-        return stored
-    return replace(stored, raw=stored.raw[:BEGINNING_CHARACTERS], raw_tail=stored.raw[-ITEM_TAIL_BYTES:])
 
 
 def expires_at(record: SessionRecord) -> datetime | None:
@@ -107,10 +94,10 @@ class Reader:
         return self._masked(page)
 
     def beside(self, session_id: str, item_id: str, limit: int) -> ItemPage:
-        """The items around one of them, wherever runs begin and end. Raises UnknownItem."""
+        """The items around one of them, which is whole, wherever runs begin and end. Raises UnknownItem."""
         with asking(self.store):
             page = self.backend.page_around(session_id, item_id, limit)
-        return self._masked(page)
+        return self._masked(page, whole=item_id)
 
     def end_of(self, session_id: str) -> Position | None:
         """Position of the newest item; None if there is none."""
@@ -123,13 +110,22 @@ class Reader:
         with asking(self.store):
             return [item.id for item in self.backend.page_after(session_id, position, cap + 1).items]
 
-    def item(self, session_id: str, item_id: str, *, as_file: bool = False) -> StoredItem:
-        """One item, for its own page or for a file; for the page of a very long one both ends. Raises UnknownItem."""
+    def item(self, session_id: str, item_id: str) -> StoredItem:
+        """One whole item, for a file. Raises UnknownItem."""
         with asking(self.store):
             stored = self.backend.item(session_id, item_id)
-        if not as_file:
-            stored = for_page(stored)
-        return Masker.of_one_item(as_file=as_file).file_item(stored)
+        return Masker.of_one_item(as_file=True).file_item(stored)
+
+    def item_view(self, session_id: str, item_id: str, first_part: int = 0) -> ItemView:
+        """One item for its own page, from one of its parts on. Raises UnknownItem."""
+        with asking(self.store):
+            stored = self.backend.item(session_id, item_id)
+        return ItemView.masked(stored, first_part)
+
+    def require_item(self, session_id: str, item_id: str) -> None:
+        """Raises UnknownItem if there is no such item."""
+        with asking(self.store):
+            self.backend.item(session_id, item_id)
 
     def every_item(self, session_id: str) -> Iterator[StoredItem]:
         """All items, for files. A download also waits for a store that recently timed out."""
@@ -152,6 +148,7 @@ class Reader:
             page = begins_with_run(self.backend, session_id, page, limit)
         return self._masked(page)
 
-    def _masked(self, page: ItemPage) -> ItemPage:
-        """Only items that the page shows count against the limit of masking."""
-        return replace(page, items=[self.masker.item(stored) for stored in page.items])
+    def _masked(self, page: ItemPage, *, whole: str = "") -> ItemPage:
+        """Only what the page shows counts against the limit of masking: parts of items, except of the one `whole`."""
+        mask, mask_whole = self.masker.shown_item, self.masker.item
+        return replace(page, items=[(mask_whole if item.id == whole else mask)(item) for item in page.items])

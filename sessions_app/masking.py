@@ -6,7 +6,6 @@ title, a snippet, a file or a copied page, can show the value.
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,7 @@ from django.conf import settings
 from memadmin.json_spans import STRING
 from memadmin.values.effort import StepLimit, TooMuchWork
 from memadmin.values.rewriting import without_escapes
+from memadmin.values.shortened import JsonText, ShortArray, ShortObject, ShortText
 from memadmin.web.masking import (
     MASKED_SECRET,
     SensitiveSpan,
@@ -30,9 +30,11 @@ from memadmin.web.masking import (
     mask_in_json,
     mask_text,
 )
-from sessions_app.items import StoredItem
+from sessions_app.items import ShownPart, StoredItem
 from sessions_app.timeline.decode import IDENTIFYING, NotJson, parse_json
+from sessions_app.timeline.media import ENCODED
 from sessions_app.timeline.parts import json_inside
+from sessions_app.timeline.shortening import MARGIN, as_json, shortened
 
 PAGE_STEPS = 5_000_000
 """Steps of masking for one page, of about a tenth of a microsecond each. Ordinary pages take 200,000."""
@@ -45,6 +47,9 @@ ITEM_STEPS = 50_000_000
 
 FILE_STEPS = 300_000_000
 """Steps for one item in a file, for which people wait."""
+
+RAW_CHARACTERS = 100_000
+"""Maximum number of characters of the stored text on the page of an item; the download is complete."""
 
 CUT_CHARACTERS = 100
 """Characters cut off the end of a text that was read in part: half a number is not recognised."""
@@ -65,7 +70,6 @@ BETWEEN = "\n|\n"
 
 _NUMBER = re.compile(r"-?\d[\d.eE+-]*+")
 _TOKEN = re.compile(f"{STRING.pattern}|{_NUMBER.pattern}", re.DOTALL)
-_ENCODED = re.compile(r"\A(?:data:[\w./+-]{1,100};base64,)?[A-Za-z0-9+/]{4000,}+={0,2}\Z")
 
 Found: TypeAlias = dict[str, list[SensitiveSpan]]
 """Values in strings, by the whole string."""
@@ -102,6 +106,33 @@ class Masker:
                 return masking.item(stored)
         except TooMuchWork:
             return _hidden_item(stored)
+
+    def shown_item(self, stored: StoredItem, first_part: int = 0) -> StoredItem:
+        """The part of an item that a page shows, from one of its parts on, with every value in it masked.
+
+        `masked_count` is the number of masks in it. Values are recognised as in the whole item: a text is masked with
+        the characters behind its shown part.
+        """
+        if not stored.is_whole:
+            return shortened_or_hidden(self.item(stored), first_part)
+        short = shortened_or_hidden(stored, first_part)
+        if short.is_hidden:
+            return short
+        if short.shown is None:
+            return self.item(stored)
+        try:
+            with self._limited() as masking:
+                return masking.shown_item(short, short.shown)
+        except TooMuchWork:
+            return _hidden_item(stored)
+
+    def beginning(self, raw: str, characters: int) -> tuple[str, int]:
+        """Beginning of a stored text that is longer, with every value masked, and the number of masks."""
+        try:
+            with self._limited() as masking:
+                return masking.beginning(raw, characters)
+        except TooMuchWork:
+            return _hidden_text(raw[:characters], is_beginning=True), 1
 
     def file_item(self, stored: StoredItem) -> StoredItem:
         """The same for an item whose text itself is shown: parts that a JSON parser skips are masked, too."""
@@ -163,19 +194,35 @@ class _Masking:
         if stored.is_whole:
             raw, count = self.json(stored.raw)
             return replace(stored, raw=raw, masked_count=count) if count else stored
-        raw, in_head = self.json(stored.raw, is_beginning=True)
+        raw, in_head = self.json(stored.raw, is_beginning=True, margin=MARGIN)
         tail, in_tail = self._part_of_json(stored.raw_tail)
         return replace(stored, raw=raw, raw_tail=tail, masked_count=in_head + in_tail)
 
-    def json(self, raw: str, *, is_beginning: bool = False) -> tuple[str, int]:
+    def shown_item(self, stored: StoredItem, shown: ShownPart) -> StoredItem:
+        if isinstance(stored.raw, ShortText):  # no JSON
+            raw, count = _masked_text(stored.raw, self._found(stored.raw))
+            return replace(stored, raw=raw, masked_count=count)
+        value, count = self._value(shown.value)
+        return replace(stored, raw=as_json(value), masked_count=count, shown=replace(shown, value=value))
+
+    def beginning(self, raw: str, characters: int) -> tuple[str, int]:
+        text = ShortText(raw[: characters + MARGIN], 0, characters)
+        try:
+            parse_json(text, is_beginning=True)
+        except NotJson:
+            return _masked_text(text, self._found(text))
+        return self.json(text, is_beginning=True, margin=MARGIN)
+
+    def json(self, raw: str, *, is_beginning: bool = False, margin: int = CUT_CHARACTERS) -> tuple[str, int]:
+        """`margin` is the number of characters that the last string of a beginning loses."""
         try:
             value = parse_json(raw, is_beginning=is_beginning)
         except NotJson:
             return self.text(raw)
-        value, count = self._value(value)
+        value, count = self._value(_with_open_end(value) if is_beginning else value)
         if is_beginning:
-            return _dumped(_without_end(value)), count
-        return (_dumped(value), count) if count else (raw, 0)
+            return as_json(_without_end(value, margin)), count
+        return (as_json(value), count) if count else (raw, 0)
 
     def stored_text(self, text: str) -> tuple[str, int]:
         """A stored text with every value in it masked.
@@ -198,7 +245,7 @@ class _Masking:
                 continue
             masked, count = self._value(parse_json(token[0]))
             if count:
-                pieces += [text[done : token.start()], _dumped(masked)]
+                pieces += [text[done : token.start()], as_json(masked)]
                 done, total = token.end(), total + count
         return "".join(pieces) + text[done:], total
 
@@ -233,7 +280,9 @@ class _Masking:
         self.limit.spend(STRING_STEPS * (len(strings.plain) + len(strings.encoded)))
         found = self._found_in_each(list(strings.plain))
         found |= {text: cards for text in strings.encoded if (cards := find_cards(text, limit=self.limit))}
-        return self._masked_value(value, "", found) if found or strings.has_secret else (value, 0)
+        if found or strings.has_secret or strings.has_margins:
+            return self._masked_value(value, "", found)
+        return value, 0
 
     def _found_in_each(self, strings: Sequence[str]) -> Found:
         """Values in those of several strings that have any."""
@@ -262,12 +311,14 @@ class _Masking:
                 return self._masked_string(value, name, found)
             case list():
                 members = [self._masked_value(member, name, found) for member in value]
-                return [member for member, _ in members], sum(count for _, count in members)
+                masked, count = [member for member, _ in members], sum(count for _, count in members)
+                return value.with_elements(masked) if isinstance(value, ShortArray) else masked, count
             case dict():
-                return self._masked_object(value, found)
+                fields, count = self._masked_object(value, found)
+                return value.with_members(fields) if isinstance(value, ShortObject) else fields, count
         return value, 0
 
-    def _masked_object(self, members: dict[str, object], found: Found) -> tuple[object, int]:
+    def _masked_object(self, members: dict[str, object], found: Found) -> tuple[dict[str, object], int]:
         total = 0
         masked: dict[str, object] = {}
         numbers: dict[str, int] = {}
@@ -284,11 +335,15 @@ class _Masking:
     def _masked_string(self, text: str, name: str, found: Found) -> tuple[object, int]:
         if is_secret_member(name, text):
             return MASKED_SECRET, 1
-        inside = None if _ENCODED.match(text) else json_inside(text)
+        if isinstance(text, ShortText):
+            return _masked_text(text, found.get(text, ()))
+        inside = None if ENCODED.match(text) else json_inside(text)
         if inside is None:
             return mask_found(text, found.get(text, ()))
         masked, count = self._masked_value(inside, name, found)
-        return (_dumped(masked), count) if count else (text, 0)
+        if isinstance(text, JsonText):
+            return JsonText(as_json(masked), masked), count
+        return (as_json(masked), count) if count else (text, 0)
 
 
 @dataclass
@@ -300,6 +355,8 @@ class _Strings:
     """Long runs of base64: pictures and files."""
     has_secret: bool = False
     """Whether the name of a member makes one of them a secret."""
+    has_margins: bool = False
+    """Whether one of them is a part of a text."""
 
     def add(self, value: object, name: str = "") -> None:
         if isinstance(value, str):
@@ -320,12 +377,49 @@ class _Strings:
     def _add_string(self, text: str, name: str) -> None:
         if is_secret_member(name, text):
             self.has_secret = True
-        elif _ENCODED.match(text):
+        elif isinstance(text, ShortText):
+            self.has_margins = True
+            self.plain[text] = None
+        elif ENCODED.match(text):
             self.encoded[text] = None
         elif (inside := json_inside(text)) is not None:
             self.add(inside, name)
         else:
             self.plain[text] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemView:
+    """An item for its own page: the part that the timeline shows, and the beginning of its text as stored."""
+
+    item: StoredItem
+    raw: str
+    is_cut: bool
+    """Whether the stored text is longer than `raw`."""
+
+    @classmethod
+    def masked(cls, stored: StoredItem, first_part: int = 0) -> ItemView:
+        """View from one of its parts on; `masked_count` is the number of masks that the page has at least."""
+        masker = Masker.of_one_item()
+        item, is_cut = masker.shown_item(stored, first_part), len(stored.raw) > RAW_CHARACTERS
+        if is_cut:
+            raw, count = masker.beginning(stored.raw, RAW_CHARACTERS)
+        else:
+            whole = masker.file_item(stored)
+            raw, count = whole.raw, whole.masked_count
+        return cls(replace(item, masked_count=max(item.masked_count, count)), raw, is_cut)
+
+    @classmethod
+    def unmasked(cls, stored: StoredItem) -> ItemView:
+        return cls(shortened_or_hidden(stored), stored.raw[:RAW_CHARACTERS], len(stored.raw) > RAW_CHARACTERS)
+
+
+def shortened_or_hidden(stored: StoredItem, first_part: int = 0) -> StoredItem:
+    """The item with the part of it that a page shows, unmasked; hidden if it has more levels than can be followed."""
+    try:
+        return shortened(stored, first_part)
+    except RecursionError:
+        return _hidden_item(stored)
 
 
 def _whole_number(value: object) -> str:
@@ -338,16 +432,40 @@ def _whole_number(value: object) -> str:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
 
 
-def _without_end(value: object) -> object:
-    """A truncated masked value, without its last string if that may contain half a value."""
+def _masked_text(text: ShortText, found: Sequence[SensitiveSpan]) -> tuple[ShortText, int]:
+    """The shown part of a text, masked, with the last value in it that reaches beyond it."""
+    in_part = [one for one in found if one.start < text.shown]
+    end = max([text.shown, *(one.end for one in in_part)])
+    masked, count = mask_found(text[:end], in_part)
+    return ShortText(masked, text.left_out + max(len(text) - end, 0), len(masked)), count
+
+
+def _with_open_end(value: object) -> object:
+    """A truncated value; if its last string is the beginning of JSON, it is read as such, as the whole would be."""
     match value:
-        case str():
-            return value[:-CUT_CHARACTERS]
+        case str() if value.lstrip()[:1] in ("{", "["):
+            try:
+                return JsonText(value, _with_open_end(parse_json(value, is_beginning=True)))
+            except NotJson:
+                return value
         case list() if value:
-            return [*value[:-1], _without_end(value[-1])]
+            return [*value[:-1], _with_open_end(value[-1])]
         case dict() if value:
             last = next(reversed(value))
-            return {**value, last: _without_end(value[last])}
+            return {**value, last: _with_open_end(value[last])}
+    return value
+
+
+def _without_end(value: object, margin: int) -> object:
+    """A truncated masked value, without the end of its last string, which may contain half a value."""
+    match value:
+        case str():
+            return value[:-margin]
+        case list() if value:
+            return [*value[:-1], _without_end(value[-1], margin)]
+        case dict() if value:
+            last = next(reversed(value))
+            return {**value, last: _without_end(value[last], margin)}
         case int() if not isinstance(value, bool):
             return None
     return value
@@ -377,10 +495,6 @@ def _hidden_item(stored: StoredItem) -> StoredItem:
 
 def _hidden_text(raw: str, *, is_beginning: bool = False) -> str:
     try:
-        return _dumped(_hidden(parse_json(raw, is_beginning=is_beginning)))
+        return as_json(_hidden(parse_json(raw, is_beginning=is_beginning)))
     except NotJson:
         return HIDDEN
-
-
-def _dumped(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

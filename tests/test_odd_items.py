@@ -8,8 +8,10 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from io import BufferedReader, BytesIO
 from typing import Any
+from uuid import UUID
 
 from cryptography.fernet import Fernet
+from django.template.loader import render_to_string
 from hypothesis import example, given, settings
 
 from memadmin.client.items import is_from_user, last_said
@@ -26,8 +28,8 @@ from sessions_app.encryption.envelope_text import decrypt_for_rewrite
 from sessions_app.encryption.keyring import Keyring
 from sessions_app.encryption.purging import Purge
 from sessions_app.encryption.rotation import Rotation
-from sessions_app.masking import Masker
-from sessions_app.models import AgentMessage
+from sessions_app.masking import ItemView, Masker
+from sessions_app.models import AgentMessage, SessionRecord
 from sessions_app.redaction import NestedTooDeep, TextToRedact, without_all_text, without_text
 from sessions_app.redaction.replay import Replay, is_input, keeps_its_place
 from sessions_app.search.snippets import is_shown, snippet
@@ -51,6 +53,7 @@ from tests.sessions.timeline.items import Raw, in_part, stored
 
 SEARCH = ParsedSearch.parse('"x" order -never')
 TEXT = TextToRedact.parse("order 4711")
+RECORD = SessionRecord(pk=UUID(int=1))
 AT = datetime(2026, 11, 25, tzinfo=UTC)
 SEALS = Sealing("", timedelta(minutes=10), WrapperIds.parse(""), Keyring.of([])).of_session("s")
 ROTATION = Rotation(Fernet(Fernet.generate_key()), Fernet(Fernet.generate_key()))
@@ -83,6 +86,20 @@ def shown(raw: str) -> None:
         inspector = Inspector()
         inspector.feed([item])
         inspector.finish()
+
+
+def shown_in_part(raw: str) -> None:
+    many = ",".join([raw] * 120)
+    for text in (f'{{"role":"user","content":[{many}]}}', f'{{"type":"x","k":{{"a":[{many}]}},"b":{raw}}}'):
+        item = stored(Raw(text))
+        for short in (
+            *(Masker().shown_item(each) for each in (item, in_part(item))),
+            ItemView.unmasked(item).item,
+        ):
+            timeline = build_timeline([short], starts_session=True, ends_session=True)
+            assert [item_id for event in timeline.events for item_id in event.item_ids] == [item.id]
+            context = {"timeline": timeline, "record": RECORD}
+            render_to_string("sessions/events.html", context, using="jinja2").encode()
 
 
 def searched(raw: str) -> None:
@@ -171,7 +188,7 @@ def imported(raw: str) -> None:
 
 
 READERS: Iterable[Callable[[str], None]] = (
-    *(previewed, shown, searched, redacted, examined, learned_from, edited_by_hand),
+    *(previewed, shown, shown_in_part, searched, redacted, examined, learned_from, edited_by_hand),
     *(kept_in_documents, kept_elsewhere, imported),
 )
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString, mark_safe
 
+from memadmin.values.shortened import left_out_of, length_of
 from memadmin.web.masking import DOTS, MASK
 
 SHOWN_CHARACTERS = 20_000
@@ -147,7 +148,7 @@ def pretty_json(value: Any) -> SafeString:
 
 def tokens(value: Any) -> Iterator[tuple[str, str, str]]:
     """Keys, strings and other values in order: text before each, class of its span, its text."""
-    open_containers: list[tuple[Iterator[Any], bool]] = []
+    open_containers: list[tuple[Iterator[Any], bool, int]] = []
     before = ""
     pending: Any = value
     while True:
@@ -155,15 +156,17 @@ def tokens(value: Any) -> Iterator[tuple[str, str, str]]:
         if is_first:
             is_object = isinstance(pending, dict)
             before += "{" if is_object else "["
-            open_containers.append((iter(pending.items() if is_object else pending), is_object))
+            open_containers.append((iter(pending.items() if is_object else pending), is_object, left_out_of(pending)))
         else:
             yield before, *leaf(pending)
             before = ""
         while open_containers:
-            children, is_object = open_containers[-1]
+            children, is_object, left_out = open_containers[-1]
             child = next(children, END)
             if child is not END:
                 break
+            if left_out:
+                before += f",{indent(len(open_containers))}… {left_out:,} more"
             open_containers.pop()
             before += indent(len(open_containers)) + ("}" if is_object else "]")
         else:
@@ -185,7 +188,8 @@ def leaf(value: Any) -> tuple[str, str]:
     if isinstance(value, str):
         return "j-str", quoted(value)
     if isinstance(value, dict | list):
-        return "", "{}" if isinstance(value, dict) else "[]"
+        left_out = f"… {left_out_of(value):,} more" if left_out_of(value) else ""
+        return "", f"{{{left_out}}}" if isinstance(value, dict) else f"[{left_out}]"
     if type(value) is int:
         # A number of a million digits is one token too, and Python refuses to convert it.
         bits = value.bit_length()
@@ -196,5 +200,5 @@ def leaf(value: Any) -> tuple[str, str]:
 def quoted(text: str) -> str:
     """`text` as a JSON string; a long one ends with the number of omitted characters."""
     shown = write_out_invisible(encode_basestring(text[:SHOWN_STRING]))
-    left_out = len(text) - SHOWN_STRING
+    left_out = length_of(text) - len(text[:SHOWN_STRING])
     return f"{shown} … {left_out:,} more characters" if left_out > 0 else shown

@@ -29,6 +29,9 @@ ITEMS_AROUND = 60
 SHORT_CHARACTERS = 240
 """Length up to which a message is shown unfolded."""
 
+LONG_CHARACTERS = 8_000
+"""Maximum length of a message that is shown beside a quote, and of the quoted one."""
+
 CHARACTERS_AROUND = 300
 """Characters of the quoted message before and after the quote."""
 
@@ -44,6 +47,8 @@ class EvidenceMessage:
     speaker: str
     at: datetime | None
     text: str
+    is_cut: bool = False
+    """Whether the message is longer than `text`."""
 
     @property
     def is_long(self) -> bool:
@@ -92,7 +97,13 @@ def surroundings_of(evidence: Evidence, quote: str, record: SessionRecord, reade
         before, after = said, None
     read = {said.item_id for said in (before, quoted, after) if said}
     opened = sum(item.id in read and item.seal is not None and item.seal.is_open for item in page.items)
-    return Surroundings(quoted, before, after, marked_in(quote), opened)
+    return Surroundings(quoted, shortened(before), shortened(after), marked_in(quote), opened)
+
+
+def shortened(said: EvidenceMessage | None) -> EvidenceMessage | None:
+    if said is None or len(said.text) <= LONG_CHARACTERS:
+        return said
+    return replace(said, text=said.text[:LONG_CHARACTERS], is_cut=True)
 
 
 def pattern_of(quote: str) -> re.Pattern[str]:
@@ -113,7 +124,10 @@ def _messages(events: Iterator[Event]) -> Iterator[EvidenceMessage]:
         if isinstance(event, Message) and event.role in ("user", "assistant"):
             text = "\n".join(block.full for block in event.body if isinstance(block, TextBlock)).strip()
             if text:
-                yield EvidenceMessage(event.item.id, event.title, event.item.written_at, write_out_invisible(text))
+                is_cut = event.item.shown is not None or not event.item.is_whole
+                yield EvidenceMessage(
+                    event.item.id, event.title, event.item.written_at, write_out_invisible(text), is_cut
+                )
 
 
 def _around(said: EvidenceMessage, pattern: re.Pattern[str]) -> EvidenceMessage | None:

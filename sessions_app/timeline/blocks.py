@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from memadmin.values.shortened import length_of
 from sessions_app.timeline.values import pretty_json
 
 SHOWN_CHARACTERS = 8_000
@@ -30,7 +31,7 @@ class TextBlock:
     @property
     def left_out(self) -> int:
         """Number of characters that the page does not show."""
-        return max(0, len(self.full) - SHOWN_CHARACTERS)
+        return length_of(self.full) - len(self.shown)
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,7 +220,7 @@ class _EventBuilder:
             event = replace(event, output=without_pictures(event.output))
         if not isinstance(event, Encrypted):
             event = _with_badges_of_seals(event)
-        if any(MARKER in item.raw or MARKER_IN_ADDRESS in item.raw for item in event.items):
+        if any(is_redacted(item) for item in event.items):
             event = replace(event, badges=(*event.badges, REDACTED))
         found = tuple(one for item_id in event.item_ids for one in self.findings.get(item_id, ()))
         if not found:
@@ -228,6 +228,10 @@ class _EventBuilder:
         if any(one.code == FindingCode.PLAINTEXT_AMONG_ENCRYPTED for one in found):
             event = replace(event, badges=(*event.badges, PLAINTEXT))
         return replace(event, findings=found, icon="alert-triangle" if isinstance(event, ToolCall) else event.icon)
+
+
+def is_redacted(item: StoredItem) -> bool:
+    return item.shown.is_redacted if item.shown else MARKER in item.raw or MARKER_IN_ADDRESS in item.raw
 
 
 def are_alike(envelope: DecodedItem, following: DecodedItem) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memadmin.values.shortened import length_of
 from sessions_app.timeline.blocks import Block, NoticeBlock
 from sessions_app.timeline.events import ToolState
 from sessions_app.timeline.parts import PARSED_CHARACTERS, json_inside, payload_blocks
@@ -57,7 +58,7 @@ def asked_with_arguments(title: str, arguments: object, *, is_named: bool = True
     if isinstance(parsed, dict):
         body = payload_blocks(arguments, "Arguments") if parsed else ()
         return Asked(title, arguments_line(parsed), body, (*notes, PARSED_NOTE) if parsed else notes, is_named)
-    if parsed is None and arguments.strip() and len(arguments) <= PARSED_CHARACTERS:
+    if parsed is None and arguments.strip() and length_of(arguments) <= PARSED_CHARACTERS:
         notes = (*notes, "the arguments are not valid JSON")
     return Asked(title, one_line(arguments), payload_blocks(arguments, "Arguments"), notes, is_named)
 

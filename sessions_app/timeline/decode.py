@@ -12,6 +12,7 @@ from functools import cached_property
 
 import jiter
 
+from memadmin.values.shortened import ShortText, length_of
 from sessions_app.items import StoredItem
 from sessions_app.timeline.encryption import is_envelope
 from sessions_app.timeline.values import Fields, as_fields, text_in
@@ -49,7 +50,7 @@ class DecodedItem:
 
     def size_of(self, member: str) -> int:
         """Characters of a text member; of an item read in part, the size of the whole item."""
-        size = len(text_in(self.fields, member))
+        size = length_of(text_in(self.fields, member))
         return size if self.stored.is_whole else self.stored.byte_count
 
     @cached_property
@@ -68,7 +69,9 @@ class DecodedItem:
 
 
 def decode(stored: StoredItem) -> DecodedItem:
-    """Decoded item. Never raises."""
+    """Decoded item; of a shortened one the part that is shown. Never raises."""
+    if stored.shown:
+        return DecodedItem(stored, stored.shown.value, stored.shown.problem)
     try:
         if stored.is_whole:
             return DecodedItem(stored, parse_json(stored.raw))
@@ -92,7 +95,8 @@ def parse_json(text: str, *, is_beginning: bool = False) -> object:
 
 def printable(text: str) -> str:
     """Text that was not decoded, without characters that a page cannot show."""
-    return text.translate(_CONTROL_PICTURES).encode("utf-8", "replace").decode()
+    plain = text.translate(_CONTROL_PICTURES).encode("utf-8", "replace").decode()
+    return ShortText(plain, text.left_out, text.shown) if isinstance(text, ShortText) else plain
 
 
 # In escaped form, as the SDK writes them: pairs are kept, lone halves replaced, control characters made visible.

@@ -15,11 +15,12 @@ TIME_PREFIX_CHARACTERS = 12
 
 
 ENVELOPE_MEMBER = "__enc__"
+ENVELOPE = frozenset({ENVELOPE_MEMBER, "v", "kid", "payload"})
 
 
 def is_envelope(fields: Fields) -> bool:
     """Whether the SDK's EncryptedSession wrote this, by the SDK's own test."""
-    return fields.get(ENVELOPE_MEMBER) == 1 and {"v", "kid", "payload"} <= fields.keys()
+    return fields.get(ENVELOPE_MEMBER) == 1 and fields.keys() >= ENVELOPE
 
 
 def sealed_at(envelope: Fields) -> datetime | None:

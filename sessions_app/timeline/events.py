@@ -31,6 +31,8 @@ class ToolState(Enum):
     UNCALLED = Badge("orange", "alert-triangle", "no call")
     OUTPUT_ELSEWHERE = Badge("secondary", "chevron-right", "output is on a later page")
     CALL_ELSEWHERE = Badge("secondary", "chevron-left", "call is on an earlier page")
+    PARTLY_SHOWN = Badge("secondary", "circle-dashed", "partly shown")
+    """No failure in the part that a page shows; there may be one in the other parts."""
     IN_PROGRESS = Badge("secondary", "circle-dashed", "not completed")
 
     @property

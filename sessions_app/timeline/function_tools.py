@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 
+from memadmin.values.shortened import length_of
 from sessions_app.timeline.blocks import TextBlock
 from sessions_app.timeline.calls import (
     SENTENCE_CHARACTERS,
@@ -43,7 +44,7 @@ def is_called_by_program(fields: Fields) -> bool:
 
 def function_output(fields: Fields) -> Output:
     payload = fields.get("output")
-    text = payload.strip() if isinstance(payload, str) and len(payload) < 10_000 else ""
+    text = payload.strip() if isinstance(payload, str) and length_of(payload) < 10_000 else ""
     if text == NOT_APPROVED_TEXT:
         return failed(text, RECOGNISED, ToolState.NOT_APPROVED)
     if text == IGNORED_HANDOFF:
@@ -97,7 +98,7 @@ def tool_search(fields: Fields) -> Asked:
 def tools_found(fields: Fields) -> Output:
     tools = list_in(fields, "tools")
     names = TextBlock(tool_lines(tools), "Tools loaded")
-    return Output((names,), notes=(f"{len(tools)} loaded",))
+    return Output((names,), notes=(f"{length_of(tools)} loaded",))
 
 
 def tool_lines(tools: list[object]) -> str:

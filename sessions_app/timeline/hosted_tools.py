@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memadmin.values.shortened import left_out_of
 from sessions_app.timeline.blocks import Block, TextBlock
 from sessions_app.timeline.calls import Asked, Output, failed, status_state
 from sessions_app.timeline.events import ToolState
@@ -65,4 +66,4 @@ def image_generation_output(fields: Fields) -> Output:
     if not result:
         state = status_state(fields)
         return Output(state=ToolState.IN_PROGRESS if state is ToolState.OK else state, notes=("no picture was stored",))
-    return Output((picture_from_base64(result, "Generated image"),), status_state(fields))
+    return Output((picture_from_base64(result, "Generated image", left_out=left_out_of(result)),), status_state(fields))

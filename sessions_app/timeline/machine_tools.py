@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memadmin.values.shortened import first_of, is_part, length_of
 from sessions_app.timeline.blocks import Block, Data, NoticeBlock, Reference, TextBlock
 from sessions_app.timeline.calls import Asked, Output, output_of, status_state
 from sessions_app.timeline.events import ToolState
@@ -43,7 +44,7 @@ def shell_output(fields: Fields) -> Output:
         return output_of(results)
     body: list[Block] = []
     state = ToolState.OK
-    for number, result in enumerate(results, start=1):
+    for number, result in enumerate(results, start=1 + first_of(results)):
         outcome = fields_in(as_fields(result), "outcome")
         exit_code = outcome.get("exit_code")
         ending = "timed out" if outcome.get("type") == "timeout" else one_line(f"exit {exit_code}", 40)
@@ -52,6 +53,8 @@ def shell_output(fields: Fields) -> Output:
         streams = [(name, text_in(as_fields(result), name)) for name in ("stdout", "stderr")]
         written = [(name, text) for name, text in streams if text] or [("no output", "")]
         body += [TextBlock(text, f"Command {number}, {ending}, {name}", style="machine") for name, text in written]
+    if state is ToolState.OK and is_part(results):
+        state = ToolState.PARTLY_SHOWN
     return Output(tuple(body), state)
 
 
@@ -84,7 +87,7 @@ def _action_line(action: Fields) -> str:
         case "keypress":
             return f"keypress {'+'.join(one_line(key, 20) for key in list_in(action, 'keys')[:10])}"
         case "drag":
-            return f"drag over {len(list_in(action, 'path'))} points"
+            return f"drag over {length_of(list_in(action, 'path'))} points"
         case "scroll":
             return one_line(f"scroll by ({action.get('scroll_x')}, {action.get('scroll_y')})", 60)
     if "x" in action and "y" in action:

@@ -8,10 +8,17 @@ import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from memadmin.values.shortened import left_out_of, length_of
 from sessions_app.timeline.blocks import Block, Picture, Reference
 from sessions_app.timeline.values import Fields, fields_in, one_line, text_in
 
 PICTURE_BYTES = 512 * 1024
+PICTURE_CHARACTERS = PICTURE_BYTES * 4 // 3 + 200
+"""Longest data: URI with a picture of that size."""
+
+ENCODED = re.compile(r"\A(?:data:[\w./+-]{1,100};base64,)?[A-Za-z0-9+/]{4000,}+={0,2}\Z")
+"""A long run of base64: a picture or a file."""
+
 URL_CHARACTERS = 2_000
 HOST = re.compile(r"(?:[a-z0-9][a-z0-9._-]*|\[[0-9a-f:.]+\])(?::\d{1,5})?", re.IGNORECASE | re.ASCII)
 NOT_WHOLE = "not a whole picture, not shown"
@@ -29,16 +36,19 @@ RASTER_SIGNATURES = (
 def picture(source: str, label: str) -> Picture | Reference:
     """Block of a picture given as a data: URI or as an address."""
     if head := DATA_URI.match(source):
-        return picture_from_base64(source[head.end() :], label)
+        return picture_from_base64(source[head.end() :], label, left_out=left_out_of(source))
     if source.startswith("data:"):
         return Reference("eye-off", label, "data: URI that is not base64, not shown")
     return link(source, label, icon="eye-off", note="not loaded")
 
 
-def picture_from_base64(encoded: str, label: str) -> Picture | Reference:
-    byte_count = len(encoded) * 3 // 4
+def picture_from_base64(encoded: str, label: str, *, left_out: int = 0) -> Picture | Reference:
+    """Block of a picture; `left_out` characters of it are missing in `encoded`."""
+    byte_count = (len(encoded) + left_out) * 3 // 4
     if byte_count > PICTURE_BYTES:
         return Reference("eye-off", label, f"{byte_count:,} bytes, too large to show here")
+    if left_out:
+        return Reference("eye-off", label, NOT_WHOLE)
     try:
         content = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
@@ -70,7 +80,7 @@ def file_part(part: Fields) -> Reference:
     name = one_line(part.get("filename") or "File")
     if content := text_in(part, "file_data"):
         head = DATA_URI.match(content)
-        size = f"about {len(content[head.end() if head else 0 :]) * 3 // 4:,} bytes"
+        size = f"about {(length_of(content) - (head.end() if head else 0)) * 3 // 4:,} bytes"
         return Reference("archive", name, f"{head['type'].lower()}, {size}" if head else size)
     if address := text_in(part, "file_url"):
         return link(address, name, icon="archive", note="not loaded")
@@ -79,7 +89,7 @@ def file_part(part: Fields) -> Reference:
 
 def audio_part(part: Fields) -> Reference:
     audio = fields_in(part, "input_audio")
-    size = len(text_in(audio, "data")) * 3 // 4
+    size = length_of(text_in(audio, "data")) * 3 // 4
     return Reference(
         "activity", "Audio", f"{one_line(audio.get('format') or 'unknown format', 20)}, about {size:,} bytes"
     )

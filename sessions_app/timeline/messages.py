@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memadmin.values.shortened import length_of
 from sessions_app.timeline.blocks import Block, TextBlock
 from sessions_app.timeline.decode import DecodedItem
 from sessions_app.timeline.events import Badge, Message, Reasoning, ToolState
@@ -99,7 +100,7 @@ def reasoning(entry: DecodedItem, agent: str, next_item_id: str) -> Reasoning:
     fields = entry.fields
     summaries, thoughts = fields.get("summary"), fields.get("content")
     body = (*content_blocks(summaries), *content_blocks(thoughts))
-    count = len(summaries) if isinstance(summaries, list) else 0
+    count = length_of(summaries) if isinstance(summaries, list) else 0
     if not body:
         detail = "no readable text"
     elif count:

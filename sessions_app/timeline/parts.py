@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memadmin.values.shortened import JsonText, ShortText
 from sessions_app.timeline.blocks import Block, Data, Reference, TextBlock
 from sessions_app.timeline.decode import NotJson, parse_json
 from sessions_app.timeline.media import audio_part, file_part, link, picture_part, video_part
@@ -41,7 +42,10 @@ def payload_blocks(payload: object, label: str = "") -> tuple[Block, ...]:
 
 def json_inside(text: str) -> object | None:
     """Object or array in a string of JSON; None for any other text."""
-    if len(text) > PARSED_CHARACTERS or text.lstrip()[:1] not in ("{", "["):
+    if isinstance(text, JsonText):
+        return text.value
+    # The beginning of a text is not the JSON that the whole may be.
+    if isinstance(text, ShortText) or len(text) > PARSED_CHARACTERS or text.lstrip()[:1] not in ("{", "["):
         return None
     try:
         return parse_json(text)

@@ -13,17 +13,14 @@ from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.extensions import beside_item
 from sessions_app.forms import RevealForm
-from sessions_app.items import StoredItem
-from sessions_app.masked_reader import BEGINNING_CHARACTERS, for_page, reader_for
+from sessions_app.masked_reader import reader_for
+from sessions_app.masking import RAW_CHARACTERS, ItemView
 from sessions_app.models import SessionRecord
 from sessions_app.services.revealing import REVEAL
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.timeline import build_timeline
 from sessions_app.views import read_audit
 from sessions_app.views.refusals import store_away
-
-RAW_CHARACTERS = BEGINNING_CHARACTERS
-"""Maximum number of characters of the stored text on the page of an item; the download is complete."""
 
 MOST_PART_DIGITS = 10
 
@@ -36,13 +33,15 @@ def item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRespons
     record = access.session_for(request.user, record_id)
     opens = access.may_open(request.user, record)
     try:
-        stored = reader_for(record.store, opens=opens).item(record.session_id, item_id)
+        view = reader_for(record.store, opens=opens).item_view(
+            record.session_id, item_id, first_part(request.GET.get("part", ""))
+        )
     except UnknownItem as unknown:
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
         return store_away(request, record, away)
-    read_audit.item(request, record, stored, as_file=False)
-    return item_page(request, record, stored, RevealForm())
+    read_audit.item(request, record, view.item, as_file=False)
+    return item_page(request, record, view, RevealForm())
 
 
 @recently_authenticated(doing="download an item", file=True)
@@ -53,7 +52,7 @@ def item_file(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRe
     if opens and not access.may_open(request.user, record):
         raise access.NeedsGrant(record)
     try:
-        stored = reader_for(record.store, opens=opens).item(record.session_id, item_id, as_file=True)
+        stored = reader_for(record.store, opens=opens).item(record.session_id, item_id)
     except UnknownItem as unknown:
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
@@ -63,21 +62,18 @@ def item_file(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRe
     return file_of(stored.raw, f"session-{record.pk}-item-{stored.id}{mark}.json", "application/json")
 
 
-def item_page(
-    request: OperatorRequest, record: SessionRecord, stored: StoredItem, form: RevealForm | None
-) -> HttpResponse:
+def item_page(request: OperatorRequest, record: SessionRecord, view: ItemView, form: RevealForm | None) -> HttpResponse:
     """Page of an item: masked, with the form to reveal it; without a form it is revealed."""
-    stored, envelope = for_page(stored), ""
+    stored, envelope = view.item, ""
     if stored.seal and stored.seal.is_open:
-        envelope = reader_for(record.store).item(record.session_id, stored.id).raw
+        envelope = reader_for(record.store).item_view(record.session_id, stored.id).raw
     context = {
         "record": record,
         "item": stored,
-        "envelope": envelope[:RAW_CHARACTERS],
-        "raw": stored.raw[:RAW_CHARACTERS],
-        "is_cut": len(stored.raw) > RAW_CHARACTERS or not stored.is_whole,
+        "envelope": envelope,
+        "raw": view.raw[:RAW_CHARACTERS],
+        "is_cut": view.is_cut,
         "timeline": build_timeline([stored], starts_session=False, ends_session=False),
-        "first_part": first_part(request.GET.get("part", "")),
         "form": form,
         "is_revealed": form is None,
         "may_reveal": request.user.has_perm(REVEAL),

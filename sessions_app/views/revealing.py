@@ -16,6 +16,7 @@ from sessions_app import access
 from sessions_app.audit_events import RevealReason
 from sessions_app.forms import RevealForm
 from sessions_app.masked_reader import reader_for
+from sessions_app.masking import ItemView
 from sessions_app.services.revealing import REVEAL, reveal_item, reveal_page
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.views import read_audit
@@ -75,16 +76,17 @@ def reveal(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRespo
     opens = access.may_open(request.user, record)
     try:
         if not form.is_valid():
-            stored = reader_for(record.store, opens=opens).item(record.session_id, item_id)
-            return item_page(request, record, stored, form)
+            view = reader_for(record.store, opens=opens).item_view(record.session_id, item_id)
+            return item_page(request, record, view, form)
         rules.opening(request, record.pk)
         reason = RevealReason(form.cleaned_data["reason"])
-        stored = reveal_item(record, item_id, by=request.user, reason=reason, opens=opens)
+        as_file = "download" in request.POST
+        stored = reveal_item(record, item_id, by=request.user, reason=reason, opens=opens, as_file=as_file)
     except UnknownItem as unknown:
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
         return store_away(request, record, away)
     read_audit.decrypted(request, record, [stored])
-    if "download" in request.POST:
+    if as_file:
         return file_of(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
-    return item_page(request, record, stored, None)
+    return item_page(request, record, ItemView.unmasked(stored), None)

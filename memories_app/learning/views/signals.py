@@ -34,7 +34,7 @@ def feedback(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRes
     if not form.is_valid():
         return answer(request, record, item_id, form=form, problem=" ".join(sentences(form)), status=422)
     try:
-        reader_for(record.store).item(record.session_id, item_id)
+        reader_for(record.store).require_item(record.session_id, item_id)
         signals.give_feedback(
             record, item_id, by=request.user, value=form.cleaned_data["value"], note=form.cleaned_data["note"]
         )

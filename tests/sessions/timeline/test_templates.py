@@ -20,6 +20,7 @@ from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord
 from sessions_app.timeline import Timeline, build_timeline
 from sessions_app.timeline.blocks import SHOWN_PARTS
+from sessions_app.timeline.shortening import shortened
 from tests.cases import for_each
 from tests.sessions.timeline.items import (
     COMPACTION,
@@ -181,7 +182,7 @@ def test_parts_beyond_a_page_are_on_the_page_of_the_item() -> None:
         (SHOWN_PARTS, 0, 2 * SHOWN_PARTS),
         (2 * SHOWN_PARTS, 100, None),
     ):
-        seen = shown([item], first_part=first)
+        seen = shown([shortened(item, first)])
         numbers = [int(number) for number in re.findall(r"part (\d+)\.", seen.text)]
         assert numbers == list(range(many))[first : first + SHOWN_PARTS]
         onward = [url.partition("?part=")[2] for url, _ in seen.links if "?part=" in url]
