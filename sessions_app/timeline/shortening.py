@@ -23,13 +23,13 @@ from sessions_app.timeline.parts import json_inside
 ITEM_CHARACTERS = 400_000
 """Maximum number of characters of one item that are masked for a page."""
 
-ITEM_VALUES = 20_000
+ITEM_VALUES = 5_000
 """Maximum number of JSON values of one item that are masked for a page."""
 
 MEMBER_VALUES = 1_000
 """Maximum number of values within one member of an item, shared by the parts in it."""
 
-PART_VALUES = 200
+PART_VALUES = 50
 """Number of values that each of many parts has at least."""
 
 ITEM_MEMBERS = 1_000

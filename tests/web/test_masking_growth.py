@@ -24,7 +24,7 @@ from sessions_app.masking import Masker
 from sessions_app.redaction.text_to_redact import TextToRedact
 from sessions_app.search import snippets
 from sessions_app.search_syntax import ParsedSearch
-from sessions_app.timeline import decode
+from sessions_app.timeline import decode, media
 
 CHARACTERS = 10_000
 GROWTH = 2.5
@@ -52,7 +52,7 @@ BAIT = f" key: pass eyJ sk- :// @ == = %40 {'a1B2' * 10} "
 
 MODULES = (
     *(keys, numbers, rewriting, said_secrets, emails, finding, masks, masking, secret_text, safe_text, markdown),
-    *(risk_detection, risk_numbers, search_syntax, snippets, decode),
+    *(risk_detection, risk_numbers, search_syntax, snippets, decode, media),
 )
 
 NOT_ON_EVERY_TEXT = frozenset(("NAMED_LONG", "STRING", "_TOKEN"))
@@ -63,7 +63,7 @@ def compiled(module: ModuleType) -> Iterator[tuple[str, re.Pattern[Any]]]:
     """Each expression of a module, in a variable or a collection, with a name for it."""
 
     def within(name: str, value: object) -> Iterator[tuple[str, re.Pattern[Any]]]:
-        if isinstance(value, re.Pattern):
+        if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
             yield name, value
         elif isinstance(value, dict):
             for key, member in value.items():
