@@ -99,6 +99,7 @@ def test_large_redaction_is_typed_requested_approved_and_carried_out_by_keyboard
     add_items("s", *(user(f"{number}. My key is {SECRET}, for card 4242 4242 4242 4242") for number in range(11)))
     sign_in("compliance")
     page.goto(reverse("sessions:redact-session", args=[record.pk]))
+    expect(page.get_by_label("Text to redact", exact=True)).to_be_focused()
     page.keyboard.type(SECRET)
     page.get_by_label("Reason", exact=True).select_option("leaked_secret")
     page.get_by_role("button", name="Preview").press("Enter")

@@ -66,6 +66,8 @@ def test_somebody_signs_in_and_out_with_the_keyboard_alone(page: Page, watch: Wa
     User.objects.create_user("clerk", password="clerk")
     watch.expect("status of 422")
     page.goto("/accounts/login/")
+    # The browser puts the focus there when it draws, which may be after the page is loaded.
+    expect(page.get_by_label("User name or e-mail")).to_be_focused()
     page.keyboard.type("clerk")
     page.keyboard.press("Tab")
     page.keyboard.type("wrong")
