@@ -24,10 +24,10 @@ from memadmin.audit.log.ids import kind_of
 from memadmin.audit.log.types import openings
 from memadmin.audit.models import AuditEvent
 from sessions_app.masked_reader import reader_for
-from sessions_app.models import SessionRecord, TextSearch
+from sessions_app.models import SessionRecord, SessionStore, TextSearch
 from sessions_app.search.remembered import remember_search
 from tests.accounts.test_confirming import kept
-from tests.agents import add_items, attach_main_store
+from tests.agents import add_items
 from tests.people import person, signed_in
 
 STATED = {"purpose-code": "customer_case", "purpose-ticket": "T-1 <b>"}
@@ -43,8 +43,7 @@ def nothing_remembered() -> Iterator[None]:
 
 
 @pytest.fixture
-def record(agent_tables: None) -> SessionRecord:
-    attach_main_store()
+def record(kept_main_store: SessionStore) -> SessionRecord:
     add_items("s", "zebra finch")
     return SessionRecord.objects.get()
 
@@ -192,9 +191,8 @@ def test_nobody_is_asked_where_it_is_optional(record: SessionRecord, operator: C
 
 class TestAmount:
     @pytest.fixture(autouse=True)
-    def few(self, settings: Settings, agent_tables: None) -> None:
+    def few(self, settings: Settings, kept_main_store: SessionStore) -> None:
         settings.READ_NOTICE, settings.READ_LIMIT = 2, 3
-        attach_main_store()
 
     def test_the_limit_counts_sessions_and_says_when_it_ends(self, operator: Client) -> None:
         *opened, last = records(4)
@@ -280,7 +278,7 @@ class TestAmount:
             assert operator.get(record.get_absolute_url()).status_code == 200
             rules._opened.clear()
 
-    def test_at_the_same_moment_no_more_pass_than_ask(self, agent_tables: None) -> None:
+    def test_at_the_same_moment_no_more_pass_than_ask(self) -> None:
         person("support")
         several = records(8)
 

@@ -18,7 +18,7 @@ from memadmin.accounts.reauth import CONFIRMED_AT
 from memadmin.accounts.session_store import SessionStore
 from sessions_app.models import SessionIdPattern, SessionRecord, SubjectKind
 from sessions_app.services import subjects
-from tests.agents import add_items, attach_main_store
+from tests.agents import add_items
 from tests.browser.conftest import Look, Watch, in_all_views
 from tests.browser.looking import (
     assert_accessible,
@@ -36,9 +36,8 @@ SignIn: TypeAlias = Callable[..., User]
 
 
 @pytest.fixture
-def three_sessions(agent_tables: None) -> list[SessionRecord]:
+def three_sessions(kept_main_store: object) -> list[SessionRecord]:
     """Of a person, of nobody, and one in a store that is away; newest last."""
-    attach_main_store()
     add_items("customer_1:ticket_1", "My flight AX 482 was cancelled and I want the refund to my card, not a voucher")
     add_items("kiosk", "Where is my suitcase?")
     SessionRecord.objects.filter(session_id="customer_1:ticket_1").update(
@@ -76,13 +75,12 @@ class TestLooks:
         for address in addresses:
             look(address)
 
-    def test_ids_as_long_as_they_can_be(self, agent_tables: None, page: Page, sign_in: SignIn) -> None:
+    def test_ids_as_long_as_they_can_be(self, kept_main_store: object, page: Page, sign_in: SignIn) -> None:
         """Room does not depend on the theme, nor colours and structure on the length of an id: no axe, by day.
 
         test_hostile.py looks at lists, subjects and the overview with long words.
         """
         sign_in("support")
-        attach_main_store()
         add_items("x" * 10_000, "w" * 10_000)
         add_items("ticket", "Hello")
         subject = make_subject("k" * 512)

@@ -13,10 +13,10 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from sessions_app.audit_events import RedactReason
-from sessions_app.models import Redaction, SessionRecord
+from sessions_app.models import Redaction, SessionRecord, SessionStore
 from sessions_app.redaction import services
 from sessions_app.redaction.services import RedactionRequest
-from tests.agents import add_items, assistant, attach_main_store, user
+from tests.agents import add_items, assistant, user
 from tests.browser.conftest import Watch, in_all_views
 from tests.browser.looking import assert_accessible
 from tests.builders import make_subject
@@ -29,8 +29,7 @@ SECRET = "sk-live-4711"
 
 
 @pytest.fixture
-def record(agent_tables: None) -> SessionRecord:
-    attach_main_store()
+def record(kept_main_store: SessionStore) -> SessionRecord:
     add_items("s", user(f"My key is {SECRET}"), {"type": "compaction", "id": "c", "encrypted_content": "gAAA"})
     add_items("s", assistant("Thank you."))
     SessionRecord.objects.filter(session_id="s").update(subject=make_subject("customer_1"), ticket="T-1")

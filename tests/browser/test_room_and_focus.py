@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
-from sessions_app.models import SessionRecord
-from tests.agents import add_items, attach_main_store, user
+from sessions_app.models import SessionRecord, SessionStore
+from tests.agents import add_items, user
 from tests.browser import looking
 from tests.browser.conftest import Watch
 from tests.memories.queue import waiting
@@ -26,8 +26,7 @@ ZOOMED = {"width": 720, "height": 450}
 
 
 @pytest.fixture
-def sessions(agent_tables: None) -> None:
-    attach_main_store()
+def sessions(kept_main_store: SessionStore) -> None:
     for number in range(30):
         add_items(f"s{number:02}", user("Hello"))
 

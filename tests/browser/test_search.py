@@ -13,9 +13,9 @@ from django.test import Client
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from sessions_app.models import AgentMessage, SessionRecord, TextSearch
+from sessions_app.models import AgentMessage, SessionRecord, SessionStore, TextSearch
 from sessions_app.search.remembered import remember_search
-from tests.agents import add_items, assistant, attach_main_store
+from tests.agents import add_items, assistant
 from tests.browser.conftest import Watch, in_all_views, say_why
 from tests.builders import make_subject
 from tests.people import person
@@ -25,8 +25,7 @@ SignIn: TypeAlias = Callable[..., User]
 
 
 @pytest.fixture
-def conversations(agent_tables: None) -> None:
-    attach_main_store()
+def conversations(kept_main_store: SessionStore) -> None:
     add_items("customer_1:ticket_1", "My flight AX 482 was cancelled and I want the refund to my card, not a voucher")
     add_items("customer_1:ticket_1", assistant("The refund is on its way."))
     add_items("customer_2:ticket_2", "¿Puedo cambiar el nombre? Me casé el mes pasado, and 482 is my seat")
@@ -105,12 +104,11 @@ def test_the_pages_look_right(conversations: None, look: Look, sign_in: SignIn, 
 
 
 def test_an_editor_is_warned_before_a_pair_breaks(
-    agent_tables: None, page: Page, sign_in: SignIn, look: Look, watch: Watch
+    kept_main_store: SessionStore, page: Page, sign_in: SignIn, look: Look, watch: Watch
 ) -> None:
     watch.expect("status of 422")
     editor = sign_in("support")
     editor.user_permissions.add(Permission.objects.get(codename="raw_edit"))
-    attach_main_store()
     call = {"type": "function_call", "call_id": "call_1", "name": "refund", "arguments": "{}"}
     add_items("s", "refund it", call, {"type": "function_call_output", "call_id": "call_1", "output": "done"})
     item = AgentMessage.objects.get(message_data__contains='"name"')

@@ -14,7 +14,7 @@ from memadmin.accounts.session_store import SessionStore
 from memories_app.models import Signal
 from sessions_app.models import SessionRecord
 from sessions_app.services.inspection import inspect_session
-from tests.agents import add_items, assistant, attach_main_store
+from tests.agents import add_items, assistant
 from tests.browser.conftest import Watch
 from tests.browser.looking import assert_accessible, assert_no_sideways_scroll
 
@@ -26,8 +26,7 @@ OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": '{"stat
 
 
 @pytest.fixture
-def address(agent_tables: None, sign_in: SignIn) -> str:
-    attach_main_store()
+def address(kept_main_store: object, sign_in: SignIn) -> str:
     sign_in("support")
     add_items("customer_1", "Where is my order?")
     add_items("customer_1", CALL, OUTPUT)

@@ -27,10 +27,10 @@ from memadmin.retention.models import LegalHold
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from memadmin.runs.services import InvalidRunState, cancel_run, resume_run
-from sessions_app.models import SessionRecord, Subject, SubjectAlias, SubjectKind
+from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectAlias, SubjectKind
 from sessions_app.services.sessions import attach_sessions
 from sessions_app.services.subjects import add_alias, merge_subjects, undo_merge
-from tests.agents import add_items, attach_main_store
+from tests.agents import add_items
 from tests.approvals import shown
 from tests.erasure.batches import approved_batch, awaiting_batch, csv_of, let_a_day_pass, make_subjects, work_off_batch
 from tests.erasure.builders import approved, awaiting, make_request, work_off
@@ -42,8 +42,7 @@ State = SubjectRequest.State
 
 
 @pytest.fixture
-def ada(agent_tables: None, officer: User) -> Subject:
-    attach_main_store()
+def ada(kept_main_store: SessionStore, officer: User) -> Subject:
     return with_sessions("ada-1", by=officer)
 
 

@@ -18,9 +18,9 @@ from memories_app.models import Evidence, Memory, MemoryVersion, Recall, Recalle
 from memories_app.panels import first_of, run_at
 from memories_app.services.retiring import retire_memory
 from sessions_app.extensions import Mark
-from sessions_app.models import SessionRecord
+from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.timeline import build_timeline
-from tests.agents import add_items, assistant, attach_main_store, run_sql
+from tests.agents import add_items, assistant, run_sql
 from tests.builders import make_session, make_subject
 from tests.memories.builders import approved, proposed
 from tests.people import person, signed_in
@@ -67,9 +67,8 @@ class TestRunAt:
 
 
 @pytest.fixture
-def record(agent_tables: None) -> SessionRecord:
+def record(kept_main_store: SessionStore) -> SessionRecord:
     """Two runs, at noon and a minute later; the answers follow after ten seconds."""
-    attach_main_store()
     add_items("s", "Where is my parcel? I drink tea.")
     add_items("s", assistant("On its way."))
     add_items("s", "And my tea?")

@@ -25,10 +25,10 @@ from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from memadmin.runs.services import cancel_run
 from memories_app.models import Evidence, Signal
-from sessions_app.models import SessionRecord
+from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.erasing_subjects import fence_subject
 from sessions_app.stores.sqlalchemy import backend as main_backend
-from tests.agents import add_items, attach_main_store, run_sql, second_connection, value_of
+from tests.agents import add_items, run_sql, second_connection, value_of
 from tests.builders import make_subject
 from tests.erasure.faults import Worker
 from tests.forks import PROCESSES
@@ -54,9 +54,8 @@ def officer(db: None) -> User:
 
 
 @pytest.fixture
-def policy(agent_tables: None) -> PolicyVersion:
+def policy(kept_main_store: SessionStore) -> PolicyVersion:
     """In force on a long and two short sessions that are due, and a young one."""
-    attach_main_store()
     for name, items, days in (("long", LONG, 60), ("short:1", 3, 50), ("short:2", 3, 40), ("young", 2, 20)):
         add_items(name, *(f"item {number}" for number in range(items)))
         age(name, timedelta(days=days))

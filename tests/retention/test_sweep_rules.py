@@ -32,7 +32,7 @@ from memadmin.runs.models import Run
 from memadmin.runs.services import cancel_run, resume_run
 from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Signal
 from sessions_app.encryption.purging import Purge
-from sessions_app.models import SessionRecord, SubjectKind
+from sessions_app.models import SessionRecord, SessionStore, SubjectKind
 from tests.agents import add_items, assistant, attach_main_store, run_sql, user, value_of
 from tests.builders import make_session, make_subject
 from tests.client.agents import in_agent, in_postgres, talk
@@ -104,10 +104,9 @@ policies = st.sampled_from(sorted(SCOPES)).flatmap(lambda target: st.lists(conte
 
 
 @pytest.fixture
-def everything(agent_tables: None) -> None:
+def everything(kept_main_store: SessionStore) -> None:
     """Sessions, items, memories, signals and recalls of many ages, with and without a session and a subject."""
     random, officer = Random(15), person("compliance")
-    attach_main_store()
     subjects = [make_subject("s-1"), make_subject("s-2", kind=SubjectKind.PROJECT), None]
     for number in range(14):
         name = f"{random.choice('ab')}_{number}"
@@ -236,9 +235,8 @@ def check_query(drawn: list[dict[str, Any]]) -> None:
         transaction.set_rollback(True)
 
 
-def test_sessions_in_use_and_held_ones_are_counted_apart(agent_tables: None, officer: User) -> None:
+def test_sessions_in_use_and_held_ones_are_counted_apart(kept_main_store: SessionStore, officer: User) -> None:
     """By their creation all are due. One that is held and in use counts as both, and is drawn as held."""
-    attach_main_store()
     old: dict[str, Any] = {"registered_at": now() - timedelta(days=60)}
     quiet = {**old, "last_activity_at": now() - timedelta(days=50)}
     for columns, count in ((quiet, 1), (old, 2)):
@@ -254,8 +252,7 @@ def test_sessions_in_use_and_held_ones_are_counted_apart(agent_tables: None, off
     assert (bucket.days, bucket.taken, bucket.kept, bucket.held) == (60, 1, 2, 7)
 
 
-def test_where_no_session_is_due_no_item_is(agent_tables: None) -> None:
-    attach_main_store()
+def test_where_no_session_is_due_no_item_is(kept_main_store: SessionStore) -> None:
     add_items("young", "hi")
     rules = [in_force("Chats", days=30).rule()]
     counted = preview(rules[0], rules)
@@ -309,9 +306,8 @@ def accepted(items: Sequence[Any]) -> bool:
 
 
 @pytest.fixture
-def half_old(agent_tables: None) -> None:
+def half_old(kept_main_store: SessionStore) -> None:
     """A session with an old turn, an old call of which the output is young, and a young turn."""
-    attach_main_store()
     add_items("talk", user("long ago"), call(1), output(1), assistant("done"))
     add_items("talk", user("do it when it is approved"), call(2))
     age("talk", timedelta(days=40))
@@ -333,8 +329,7 @@ def test_what_is_left_is_replayed(half_old: None) -> None:
     ]
 
 
-def test_an_item_without_a_time_stays_and_does_not_keep_the_others(agent_tables: None) -> None:
-    attach_main_store()
+def test_an_item_without_a_time_stays_and_does_not_keep_the_others(kept_main_store: SessionStore) -> None:
     for number in range(3):
         add_items("talk", user(f"question {number}"))
     age("talk", timedelta(days=40))
@@ -372,10 +367,9 @@ def test_what_was_learned_from_deleted_items_has_its_outcome(half_old: None) -> 
 
 
 @pytest.fixture
-def many(agent_tables: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def many(kept_main_store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten sessions of forty days, of which the allowance for small numbers is none."""
     monkeypatch.setattr(starting, "SLACK", 2)
-    attach_main_store()
     for number in range(10):
         add_items(f"s-{number}", "text")
         age(f"s-{number}", timedelta(days=40))
