@@ -18,8 +18,8 @@ from memadmin.accounts.approvals.services import AlreadyDecided, ApprovalError, 
 from memadmin.accounts.grants import services
 from memadmin.accounts.models import ContentGrant
 from memadmin.audit.models import AuditEvent
-from sessions_app.models import SessionRecord
-from tests.agents import add_items, attach_main_store
+from sessions_app.models import SessionRecord, SessionStore
+from tests.agents import add_items
 from tests.approvals import approve_grant, expire, shown, without_triggers
 from tests.builders import make_session
 from tests.people import person, signed_in
@@ -229,8 +229,7 @@ def test_a_step_that_fails_leaves_neither_grant_nor_event(support: User) -> None
 
 
 @pytest.fixture
-def locked(agent_tables: None) -> SessionRecord:
-    attach_main_store()
+def locked(kept_main_store: SessionStore) -> SessionRecord:
     add_items("s-1", "my secret is the word periwinkle")
     SessionRecord.objects.update(is_sensitive=True)
     return SessionRecord.objects.get()

@@ -17,7 +17,7 @@ from playwright.sync_api import Page, expect
 
 from memadmin.audit.jobs import verify_log
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectAlias, SubjectKind
-from tests.agents import add_items, attach_main_store
+from tests.agents import add_items
 from tests.browser.conftest import Look, Watch, in_all_views, say_why
 from tests.builders import make_session, make_store, make_subject
 from tests.memories.builders import one_of_each, proposed
@@ -74,9 +74,8 @@ def everything(sign_in: SignIn) -> User:
 
 @in_all_views
 def test_every_page_works_under_the_policy_and_is_accessible(
-    agent_tables: None, page: Page, look: Look, everything: User
+    kept_main_store: SessionStore, page: Page, look: Look, everything: User
 ) -> None:
-    attach_main_store()
     add_items("customer_1:ticket_1", "Hello")
     record = SessionRecord.objects.get()
     make_subject("customer_1")

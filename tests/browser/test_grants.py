@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 
 from memadmin.accounts.grants import services
 from memadmin.accounts.models import ContentGrant
-from sessions_app.models import SessionRecord
-from tests.agents import add_items, attach_main_store
+from sessions_app.models import SessionRecord, SessionStore
+from tests.agents import add_items
 from tests.approvals import approve_grant, without_triggers
 from tests.browser.conftest import Watch, in_all_views
 from tests.people import person
@@ -22,8 +22,7 @@ SignIn: TypeAlias = Callable[..., User]
 
 
 @pytest.fixture
-def locked(agent_tables: None) -> SessionRecord:
-    attach_main_store()
+def locked(kept_main_store: SessionStore) -> SessionRecord:
     add_items("customer_1:ticket_1", "The word is periwinkle")
     SessionRecord.objects.update(is_sensitive=True, ticket="T-90417")
     return SessionRecord.objects.get()

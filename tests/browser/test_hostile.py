@@ -20,7 +20,7 @@ from playwright.sync_api import Dialog, Page
 
 from memadmin.web import safe_text as hostile_text
 from memadmin.web.templatetags import memadmin as tags
-from sessions_app.models import AgentMessage, SessionRecord, Subject, SubjectAlias
+from sessions_app.models import AgentMessage, SessionRecord, SessionStore, Subject, SubjectAlias
 from sessions_app.search.remembered import MAX_CHARACTERS
 from sessions_app.services.inspection import inspect_session
 from sessions_app.views.window import PAGE_ITEMS
@@ -212,11 +212,10 @@ def write_all(rows: Iterable[Mapping[str, str]]) -> list[SessionRecord]:
     "examples", [OBJECTS[::4], pytest.param(OBJECTS, marks=pytest.mark.release)], ids=["some", "all"]
 )
 def test_timelines_are_sound(
-    agent_tables: None, trap: Trap, sign_in: SignIn, examples: Iterable[dict[str, Any]]
+    kept_main_store: SessionStore, trap: Trap, sign_in: SignIn, examples: Iterable[dict[str, Any]]
 ) -> None:
     """As many items on a page as it takes: it costs more than what is on it."""
     sign_in("support")
-    attach_main_store()
     items = list(written_items(examples))
     named = parted(CORPUS, 14)
     share = -(-len(items) // len(named))
@@ -227,9 +226,8 @@ def test_timelines_are_sound(
     trap.check()
 
 
-def test_markdown_is_sound(agent_tables: None, trap: Trap, sign_in: SignIn) -> None:
+def test_markdown_is_sound(kept_main_store: SessionStore, trap: Trap, sign_in: SignIn) -> None:
     sign_in("support")
-    attach_main_store()
     add_items("s", *[assistant(text) for text in CORPUS.values()])
     trap.visit(f"{SessionRecord.objects.get().get_absolute_url()}?form=markdown")
     trap.check()
@@ -294,11 +292,12 @@ def test_raw_admin_is_sound(agent_tables: None, trap: Trap, sign_in: SignIn, pag
     trap.check()
 
 
-def test_what_people_type_is_sound(agent_tables: None, trap: Trap, sign_in: SignIn, page: Page, watch: Watch) -> None:
+def test_what_people_type_is_sound(
+    kept_main_store: SessionStore, trap: Trap, sign_in: SignIn, page: Page, watch: Watch
+) -> None:
     """Searches, filters, labels and their toasts."""
     watch.expect("status of 4")
     sign_in("support")
-    attach_main_store()
     add_items("s", "tea")
     record = SessionRecord.objects.get()
     texts = list(MARKUP.values())[::3]
@@ -322,9 +321,8 @@ def test_what_people_type_is_sound(agent_tables: None, trap: Trap, sign_in: Sign
 
 
 @pytest.mark.release
-def test_a_megabyte_and_a_deep_value_are_sound(agent_tables: None, trap: Trap, sign_in: SignIn) -> None:
+def test_a_megabyte_and_a_deep_value_are_sound(kept_main_store: SessionStore, trap: Trap, sign_in: SignIn) -> None:
     sign_in("support")
-    attach_main_store()
     deep = '{"a":[' * 90 + '"<img src=x onerror=hostile(1)>"' + "]}" * 90
     for text in (f"{MARKUP['script']} " * (MILLION // 40), deep):
         add_items("s", {"type": "function_call_output", "call_id": "a", "output": text})

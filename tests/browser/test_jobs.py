@@ -18,9 +18,9 @@ from memadmin.erasure.models import SubjectRequest
 from memadmin.retention.models import LegalHold
 from memories_app.models import Memory
 from sessions_app.audit_events import SESSION_VIEWED, SESSIONS_ATTACHED
-from sessions_app.models import SessionRecord
+from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.sessions import attach_sessions
-from tests.agents import add_items, assistant, attach_main_store
+from tests.agents import add_items, assistant
 from tests.browser.conftest import Watch
 from tests.browser.playing import Played
 from tests.builders import make_session, make_subject
@@ -44,9 +44,8 @@ def played(page: Page) -> Played:
 
 @both_ways
 def test_from_a_ticket_to_what_the_assistant_promised(
-    agent_tables: None, page: Page, sign_in: SignIn, played: Played, way: Way
+    kept_main_store: SessionStore, page: Page, sign_in: SignIn, played: Played, way: Way
 ) -> None:
-    attach_main_store()
     sign_in("support")
     for number in range(8):
         add_items("customer_1", f"Question {number}", *(assistant(f"Answer {place}") for place in range(20)))
@@ -207,9 +206,8 @@ def test_an_account_with_a_role_in_one_form(page: Page, sign_in: SignIn, played:
 @pytest.mark.release
 @both_ways
 def test_an_erasure_request_up_to_the_approval(
-    agent_tables: None, page: Page, sign_in: SignIn, played: Played, way: Way
+    kept_main_store: SessionStore, page: Page, sign_in: SignIn, played: Played, way: Way
 ) -> None:
-    attach_main_store()
     officer = sign_in("compliance")
     subject = make_subject("cust_48213")
     add_items("chat_1", "Where is my order?")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from sessions_app.models import SessionRecord
-from tests.agents import add_items, attach_main_store
+from sessions_app.models import SessionRecord, SessionStore
+from tests.agents import add_items
 from tests.browser.conftest import Look
 from tests.browser.looking import assert_accessible, assert_no_sideways_scroll
 from tests.memories.builders import proposed
@@ -18,8 +18,7 @@ from tests.runs.working import work_off
 SignIn = Callable[..., User]
 
 
-def test_columns_and_order_by_keyboard(agent_tables: None, page: Page, look: Look, sign_in: SignIn) -> None:
-    attach_main_store()
+def test_columns_and_order_by_keyboard(kept_main_store: SessionStore, page: Page, look: Look, sign_in: SignIn) -> None:
     for number in (1, 2, 3):
         add_items(f"session-{number}", f"Question {number}")
     sign_in("support")
@@ -45,8 +44,7 @@ def test_columns_and_order_by_keyboard(agent_tables: None, page: Page, look: Loo
         assert_no_sideways_scroll(page)
 
 
-def test_all_that_match_by_keyboard(agent_tables: None, page: Page, look: Look, sign_in: SignIn) -> None:
-    attach_main_store()
+def test_all_that_match_by_keyboard(kept_main_store: SessionStore, page: Page, look: Look, sign_in: SignIn) -> None:
     for number in (1, 2, 3):
         add_items(f"session-{number}", f"Question {number}")
     sign_in("support")

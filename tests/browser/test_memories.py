@@ -21,7 +21,7 @@ from memadmin.deploy.roles import Roles
 from memories_app.learning.evidence_linking import place_evidence
 from memories_app.learning.screening import screen_memories
 from memories_app.models import Distillation, Evidence, Memory, Recall, RecalledMemory
-from sessions_app.models import AgentMessage, SessionRecord
+from sessions_app.models import AgentMessage, SessionRecord, SessionStore
 from tests.agents import add_items, assistant, attach_main_store
 from tests.browser.conftest import in_all_views
 from tests.builders import make_subject
@@ -107,8 +107,7 @@ def test_from_what_a_person_says_to_what_the_bot_does_the_next_time(role: str, p
 
 
 @in_all_views
-def test_the_pages_can_be_looked_at(agent_tables: None, sign_in: SignIn, look: Look) -> None:
-    attach_main_store()
+def test_the_pages_can_be_looked_at(kept_main_store: SessionStore, sign_in: SignIn, look: Look) -> None:
     add_items("s", "Where is my parcel? I drink tea, and never coffee.")
     add_items("s", assistant("On its way."))
     record = SessionRecord.objects.get()

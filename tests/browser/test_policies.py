@@ -12,8 +12,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from memadmin.retention.models import PolicyVersion
 from memadmin.retention.policies.services import end_policy
-from sessions_app.models import SessionRecord
-from tests.agents import add_items, attach_main_store
+from sessions_app.models import SessionRecord, SessionStore
+from tests.agents import add_items
 from tests.browser.conftest import Look, in_all_views
 from tests.builders import make_store
 from tests.people import person
@@ -31,8 +31,9 @@ def talk(name: str, days: int) -> SessionRecord:
     return SessionRecord.objects.get(session_id=name)
 
 
-def test_a_policy_is_proposed_and_approved_by_keyboard(page: Page, sign_in: SignIn, agent_tables: None) -> None:
-    attach_main_store()
+def test_a_policy_is_proposed_and_approved_by_keyboard(
+    page: Page, sign_in: SignIn, kept_main_store: SessionStore
+) -> None:
     record = talk("ticket_T-90456", 200)
     sign_in("compliance")
     page.goto("/")
@@ -98,10 +99,9 @@ def test_without_scripts_the_fields_are_updated_by_a_button(
 
 
 @in_all_views
-def test_pages_in_all_sizes_and_themes(page: Page, look: Look, sign_in: SignIn, agent_tables: None) -> None:
+def test_pages_in_all_sizes_and_themes(page: Page, look: Look, sign_in: SignIn, kept_main_store: SessionStore) -> None:
     proposer, officer = person("compliance", "reviewer"), sign_in("compliance")
     look("/retention/")
-    attach_main_store()
     for number, days in enumerate((2, 12, 40, 66, 95, 130, 200, 200, 215, 250, 330, 400, 420)):
         record = talk(f"ticket_T-{number}", days)
         if days == 215:

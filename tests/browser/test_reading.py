@@ -9,16 +9,15 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from sessions_app.models import SessionRecord
-from tests.agents import add_items, attach_main_store
+from sessions_app.models import SessionRecord, SessionStore
+from tests.agents import add_items
 from tests.browser.conftest import Look, Watch
 
 SignIn: TypeAlias = Callable[..., User]
 
 
 @pytest.fixture
-def addresses(agent_tables: None) -> list[str]:
-    attach_main_store()
+def addresses(kept_main_store: SessionStore) -> list[str]:
     add_items("customer_1:ticket_1", "Where is my order?")
     add_items("customer_2:ticket_2", "And mine?")
     return [record.get_absolute_url() for record in SessionRecord.objects.order_by("session_id")]

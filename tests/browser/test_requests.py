@@ -16,9 +16,9 @@ from memadmin.erasure import services
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.runs.models import Run
 from memories_app.models import Recall, Signal
-from sessions_app.models import SessionRecord, Subject
+from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.services.sessions import attach_sessions
-from tests.agents import add_items, attach_main_store
+from tests.agents import add_items
 from tests.approvals import without_triggers
 from tests.browser.conftest import in_all_views
 from tests.browser.looking import assert_no_sideways_scroll
@@ -66,14 +66,13 @@ def finish(case: SubjectRequest, settings: Any) -> None:
 
 
 def test_an_erasure_by_two_people_with_the_keyboard(
-    agent_tables: None,
+    kept_main_store: SessionStore,
     page: Page,
     sign_in: SignIn,
     watch: Watch,
     settings: Any,
     refresh: Callable[[], None],
 ) -> None:
-    attach_main_store()
     officer = sign_in("compliance")
     subject = person_with_data("cust_48213", officer, "chat_1", "chat_2")
     page.goto(subject.get_absolute_url())
@@ -195,9 +194,8 @@ def test_why_nothing_was_changed_gets_the_focus_and_stays(
 
 
 def test_a_receipt_is_printed_without_the_console(
-    agent_tables: None, page: Page, sign_in: SignIn, settings: Any
+    kept_main_store: SessionStore, page: Page, sign_in: SignIn, settings: Any
 ) -> None:
-    attach_main_store()
     asks, officer = person("compliance", "reviewer"), sign_in("compliance")
     case = approved(person_with_data("cust_70031", asks, "g1"), by=asks, second=officer)
     finish(case, settings)
@@ -213,8 +211,9 @@ def test_a_receipt_is_printed_without_the_console(
 
 
 @in_all_views
-def test_pages_in_all_sizes_and_themes(agent_tables: None, look: Look, sign_in: SignIn, settings: Any) -> None:
-    attach_main_store()
+def test_pages_in_all_sizes_and_themes(
+    kept_main_store: SessionStore, look: Look, sign_in: SignIn, settings: Any
+) -> None:
     asks, officer = person("compliance", "reviewer"), sign_in("compliance")
     look("/requests/")
     look("/requests/new/")

@@ -11,8 +11,8 @@ from django.urls import reverse
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from sessions_app.models import SessionRecord, Subject, SubjectKind
-from tests.agents import add_items, attach_main_store, user
+from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind
+from tests.agents import add_items, user
 from tests.browser.looking import assert_accessible
 from tests.builders import make_subject
 
@@ -20,8 +20,7 @@ SignIn: TypeAlias = Callable[..., User]
 
 
 @pytest.fixture
-def ada(agent_tables: None) -> Subject:
-    attach_main_store()
+def ada(kept_main_store: SessionStore) -> Subject:
     for number in range(1, 4):
         add_items(f"s{number}", user("Hello"))
     make_subject("customer_beatrice")

@@ -23,10 +23,10 @@ from memadmin.erasure.scan import tables
 from memadmin.erasure.services import WrongState
 from memadmin.runs.models import Run
 from memories_app.models import Memory
-from sessions_app.models import SessionRecord
+from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.discovery import discover
 from sessions_app.services.sessions import attach_sessions
-from tests.agents import add_items, attach_main_store, run_sql, second_connection, user, value_of
+from tests.agents import add_items, run_sql, second_connection, user, value_of
 from tests.approvals import shown
 from tests.erasure import killed
 from tests.erasure.batches import (
@@ -57,13 +57,12 @@ def with_session(key: str, *, by: User) -> str:
 
 @pytest.mark.release
 def test_many_subjects_of_which_some_wait_for_a_store(
-    agent_tables: None, tmp_path: Path, officer: User, second: User
+    kept_main_store: SessionStore, tmp_path: Path, officer: User, second: User
 ) -> None:
     """Four further ones have nothing. A few share a scan in test_scan_together.py."""
     with_sessions = 20
     count = with_sessions + 4
     agent = SqliteAgent(tmp_path)
-    attach_main_store()
     keys = [f"cust_{number:03}" for number in range(count)]
     subjects = make_subjects(keys)
     for key, subject in zip(keys[:with_sessions], subjects, strict=False):
@@ -101,11 +100,10 @@ def test_many_subjects_of_which_some_wait_for_a_store(
 
 @pytest.mark.release
 def test_killed_again_and_again_it_does_nothing_twice(
-    agent_tables: None, tmp_path: Path, settings: object, officer: User, second: User
+    kept_main_store: SessionStore, tmp_path: Path, settings: object, officer: User, second: User
 ) -> None:
     ledger = tmp_path / "suppressions.jsonl"
     settings.SUPPRESSION_LEDGER = ledger  # type: ignore[attr-defined]
-    attach_main_store()
     keys = [with_session(key, by=officer) for key in ("ann", "bob", "eve")]
     with_session("bystander", by=officer)
     batch = approved_batch(csv_of(*keys), by=officer, second=second)
@@ -139,9 +137,8 @@ def kill_at(point: int, batch: RequestBatch, ledger: Path) -> bool:
 
 
 def test_locked_table_is_waited_for_and_named(
-    agent_tables: None, reads: Counter[str], officer: User, second: User, monkeypatch: pytest.MonkeyPatch
+    kept_main_store: SessionStore, reads: Counter[str], officer: User, second: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attach_main_store()
     keys = [with_session(key, by=officer) for key in ("ann", "bob", "eve")]
     with_session("bystander", by=officer)
     batch = approved_batch(csv_of(*keys), by=officer, second=second)

@@ -19,9 +19,9 @@ from memadmin.runs.models import Run
 from memories_app.models import Evidence, Memory, Recall, RecalledMemory, Signal
 from sessions_app.audit_events import SESSION_DOWNLOADED
 from sessions_app.encryption.subject_keys import key_folder
-from sessions_app.models import SessionRecord, SubjectAlias
+from sessions_app.models import SessionRecord, SessionStore, SubjectAlias
 from sessions_app.services.sessions import attach_sessions
-from tests.agents import add_items, attach_main_store, value_of
+from tests.agents import add_items, value_of
 from tests.builders import make_subject
 from tests.erasure.builders import approved, work_off
 from tests.erasure.faults import with_sessions
@@ -31,8 +31,9 @@ from tests.sealed import NEW_KEY, secrets
 State = SubjectRequest.State
 
 
-def test_everything_about_the_person_goes_and_nothing_else(agent_tables: None, officer: User, second: User) -> None:
-    attach_main_store()
+def test_everything_about_the_person_goes_and_nothing_else(
+    kept_main_store: SessionStore, officer: User, second: User
+) -> None:
     subject, other = make_subject("ada-1"), make_subject("bob-1")
     for name in ("a1", "a2", "b1"):
         add_items(name, *(f"item {number} of {name}" for number in range(30)))
@@ -64,9 +65,10 @@ def test_everything_about_the_person_goes_and_nothing_else(agent_tables: None, o
     assert "ada-1" not in request.receipt
 
 
-def test_files_that_were_downloaded_before_are_named(agent_tables: None, officer: User, second: User) -> None:
+def test_files_that_were_downloaded_before_are_named(
+    kept_main_store: SessionStore, officer: User, second: User
+) -> None:
     """For GDPR article 19: those of this person alone, also after the preview."""
-    attach_main_store()
     ada, bob = with_sessions("ada-1", by=officer), with_sessions("bob-1", by=officer)
     of_ada, of_bob = (SessionRecord.objects.filter(subject=each).first() for each in (ada, bob))
     audit.record_alone(SESSION_DOWNLOADED, by=officer, target=of_bob)
@@ -83,12 +85,11 @@ def test_files_that_were_downloaded_before_are_named(agent_tables: None, officer
 
 
 def test_the_keys_of_the_person_are_destroyed(
-    agent_tables: None, officer: User, second: User, tmp_path: Path, settings: Any
+    kept_main_store: SessionStore, officer: User, second: User, tmp_path: Path, settings: Any
 ) -> None:
     settings.SESSION_KEYS = secrets(new=NEW_KEY)
     settings.SUBJECT_KEYS_DIR = tmp_path / "subject-keys"
     settings.SUBJECT_KEYS_DIR.mkdir(mode=0o700)
-    attach_main_store()
     subject = make_subject("ada-1")
     folder = key_folder()
     assert folder is not None
@@ -104,9 +105,8 @@ def test_the_keys_of_the_person_are_destroyed(
 
 
 def test_of_a_shared_memory_the_persons_words_go_and_a_person_reads_what_is_left(
-    agent_tables: None, officer: User, second: User
+    kept_main_store: SessionStore, officer: User, second: User
 ) -> None:
-    attach_main_store()
     ada, bob = make_subject("ada-1"), make_subject("bob-1")
     for name, subject in (("a1", ada), ("b1", bob)):
         add_items(name, "Refunds take three days, I was told.")

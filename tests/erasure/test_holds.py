@@ -19,9 +19,9 @@ from memadmin.runs import engine
 from memadmin.runs.models import Run
 from memadmin.runs.services import resume_run
 from memories_app.models import Evidence, Memory, Recall, Signal
-from sessions_app.models import SessionRecord, SubjectAlias
+from sessions_app.models import SessionRecord, SessionStore, SubjectAlias
 from sessions_app.services.subjects import merge_subjects
-from tests.agents import attach_main_store, second_connection
+from tests.agents import second_connection
 from tests.erasure.builders import approved, work_off
 from tests.erasure.faults import ROWS, erased_of, items_of, with_sessions, work_to_the_end
 from tests.meanwhile import somebody_else
@@ -38,13 +38,12 @@ PAIRS = int(os.environ.get("MEMADMIN_HOLD_PAIRS", "20"))
 
 
 def test_a_session_that_is_held_meanwhile_stays_and_all_else_goes(
-    agent_tables: None,
+    kept_main_store: SessionStore,
     officer: User,
     second: User,
     small_chunks: None,
     after_chunk: Callable[[int, Callable[[], object]], None],
 ) -> None:
-    attach_main_store()
     subject = with_sessions("ada", by=officer, sessions=3)
     held = SessionRecord.objects.get(session_id="ada:2")
     kept, gone = approved_memory("likes tea", subject=subject), approved_memory("likes milk", subject=subject)
@@ -71,14 +70,13 @@ def test_a_session_that_is_held_meanwhile_stays_and_all_else_goes(
 
 
 def test_what_a_released_hold_kept_goes_before_the_end(
-    agent_tables: None,
+    kept_main_store: SessionStore,
     officer: User,
     second: User,
     small_chunks: None,
     after_chunk: Callable[[int, Callable[[], object]], None],
 ) -> None:
     """A hold that is placed before the session's turn, and released when its step is over."""
-    attach_main_store()
     subject = with_sessions("ada", by=officer, sessions=3)
     Signal.objects.create(subject=subject, kind="preference", text="milk")
     held = SessionRecord.objects.get(session_id="ada:2")
@@ -98,8 +96,9 @@ def test_what_a_released_hold_kept_goes_before_the_end(
     assert not SessionRecord.objects.filter(erased_at=None).exists()
 
 
-def test_what_is_released_until_the_second_scan_goes_with_it(agent_tables: None, officer: User, second: User) -> None:
-    attach_main_store()
+def test_what_is_released_until_the_second_scan_goes_with_it(
+    kept_main_store: SessionStore, officer: User, second: User
+) -> None:
     subject = with_sessions("ada", by=officer)
     hold = make_hold(SessionRecord.objects.get(session_id="ada:1"), by=officer)
     request = approved(subject, by=officer, second=second)
@@ -122,7 +121,7 @@ def nothing_is_kept(request: SubjectRequest) -> None:
     "chunk", [pytest.param(1, marks=pytest.mark.release), 4, pytest.param(7, marks=pytest.mark.release)]
 )
 def test_a_subject_that_is_held_meanwhile_stops_the_run_before_its_next_chunk(
-    agent_tables: None,
+    kept_main_store: SessionStore,
     officer: User,
     second: User,
     small_chunks: None,
@@ -130,7 +129,6 @@ def test_a_subject_that_is_held_meanwhile_stops_the_run_before_its_next_chunk(
     chunk: int,
 ) -> None:
     """In the first session, in the second one, and in a later step."""
-    attach_main_store()
     subject = with_sessions("ada", by=officer)
     for number in range(3):
         Signal.objects.create(subject=subject, kind="preference", text=f"tea {number}")
@@ -167,8 +165,9 @@ def test_a_subject_that_is_held_meanwhile_stops_the_run_before_its_next_chunk(
     assert (counts["sessions/main"], counts["signals"]) == (50, 3)
 
 
-def test_a_hold_that_comes_too_late_is_told_what_went(agent_tables: None, officer: User, second: User) -> None:
-    attach_main_store()
+def test_a_hold_that_comes_too_late_is_told_what_went(
+    kept_main_store: SessionStore, officer: User, second: User
+) -> None:
     subject = with_sessions("ada", by=officer)
     request = approved(subject, by=officer, second=second)
     work_to_the_end(request)
@@ -179,10 +178,9 @@ def test_a_hold_that_comes_too_late_is_told_what_went(agent_tables: None, office
 
 
 def test_a_hold_on_one_session_names_the_erasure_of_its_merged_subject(
-    agent_tables: None, officer: User, second: User
+    kept_main_store: SessionStore, officer: User, second: User
 ) -> None:
     """Its session is of a subject that was merged into the one that is erased."""
-    attach_main_store()
     subject, other = with_sessions("ada", by=officer), with_sessions("eve", by=officer, sessions=1)
     merge_subjects(other, subject, by=officer)
     held = SessionRecord.objects.get(session_id="eve:0")
@@ -197,9 +195,8 @@ def test_a_hold_on_one_session_names_the_erasure_of_its_merged_subject(
 
 
 def test_a_subject_that_is_held_after_the_approval_is_not_touched(
-    agent_tables: None, officer: User, second: User
+    kept_main_store: SessionStore, officer: User, second: User
 ) -> None:
-    attach_main_store()
     subject = with_sessions("ada", by=officer)
     request = approved(subject, by=officer, second=second)
     hold = make_hold(subject, by=officer)
@@ -216,13 +213,17 @@ def test_a_subject_that_is_held_after_the_approval_is_not_touched(
 # Four: on a subject and on a session, twice each.
 @pytest.mark.parametrize("pairs", [4, pytest.param(PAIRS, marks=pytest.mark.release)])
 def test_raced_with_holds_no_row_goes_after_the_commit_of_a_hold(
-    agent_tables: None, officer: User, second: User, small_chunks: None, monkeypatch: pytest.MonkeyPatch, pairs: int
+    kept_main_store: SessionStore,
+    officer: User,
+    second: User,
+    small_chunks: None,
+    monkeypatch: pytest.MonkeyPatch,
+    pairs: int,
 ) -> None:
     """Each hold is placed by somebody else while a transaction of the erasure is open, every time a later one.
 
     On a busy machine a hold may come when everything is gone, and is refused: not all of them.
     """
-    attach_main_store()
     too_late = 0
     for pair in range(pairs):
         key = f"person-{pair}"

@@ -20,7 +20,7 @@ from memadmin.erasure.services import OwnRequest
 from memadmin.runs import engine
 from memadmin.runs.models import Run
 from memories_app.models import LearningStop
-from sessions_app.models import SessionRecord, Subject
+from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.services.sessions import attach_sessions
 from sessions_app.services.subjects import merge_subjects
 from tests.accounts.factors import let_proof_age
@@ -374,9 +374,8 @@ def test_a_hold_on_the_subject_is_shown_and_stops_the_approval(
 
 
 def test_a_hold_on_one_session_makes_exceptions(
-    agent_tables: None, first: Client, officer: User, subject: Subject
+    kept_main_store: SessionStore, first: Client, officer: User, subject: Subject
 ) -> None:
-    attach_main_store()
     add_items("a1", "tea", "coffee")
     attach_sessions(SessionRecord.objects.filter(session_id="a1"), subject, by=officer)
     hold = make_hold(SessionRecord.objects.get(session_id="a1"), by=officer)

@@ -25,7 +25,7 @@ from memadmin.runs.models import Run
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject
 from sessions_app.services.sessions import attach_sessions
 from sessions_app.services.store_config import declare_store
-from tests.agents import add_items, attach_main_store, attached_store, run_sql, second_connection, value_of
+from tests.agents import add_items, attached_store, run_sql, second_connection, value_of
 from tests.builders import make_subject
 from tests.erasure import faults
 from tests.erasure.builders import approved, work_off
@@ -39,9 +39,8 @@ NAME, EMAIL = "José Núñez", "ada.lovelace@example.com"
 
 
 @pytest.fixture
-def subject(agent_tables: None, officer: User) -> Subject:
+def subject(kept_main_store: SessionStore, officer: User) -> Subject:
     """Somebody with one session, beside somebody else with another."""
-    attach_main_store()
     subject, other = make_subject("customer-77-ada"), make_subject("customer-78-bob")
     add_items("talk-1", "hello", "tea, please")
     add_items("talk-2", "hello", "coffee, please")
@@ -130,9 +129,8 @@ def test_a_row_behind_the_fence_opens_the_case_again_alerts_and_goes(
 
 
 def test_of_an_id_too_short_for_texts_sessions_are_found_by_their_pattern(
-    agent_tables: None, officer: User, second: User
+    kept_main_store: SessionStore, officer: User, second: User
 ) -> None:
-    attach_main_store()
     SessionIdPattern.objects.create(store=SessionStore.objects.get(), name="ids", pattern="{subject}:{*}")
     subject = make_subject("7")
     add_items("7:chat", "order 7")
@@ -189,9 +187,8 @@ def test_a_place_that_no_step_erases_is_said(
 
 
 def test_a_longer_number_is_not_the_persons(
-    agent_tables: None, officer: User, second: User, monkeypatch: pytest.MonkeyPatch
+    kept_main_store: SessionStore, officer: User, second: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attach_main_store()
     subject = make_subject("1042")
     add_items("31042:chat", "order 10421", "order 91042", "\\u00e91042")
     request = erase(subject, officer, second)
@@ -456,9 +453,8 @@ def test_errors_of_a_stream_are_those_of_django(db: None) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_deleted_rows_leave_the_files_of_the_database(agent_tables: None) -> None:
+def test_deleted_rows_leave_the_files_of_the_database(kept_main_store: SessionStore) -> None:
     officer, second = person("compliance"), person("compliance", "reviewer")
-    attach_main_store()
     subject = make_subject("customer-77-ada")
     add_items("talk-1", *(f"item {number}" for number in range(50)))
     attach_sessions(SessionRecord.objects.all(), subject, by=officer)

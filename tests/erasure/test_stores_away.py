@@ -17,7 +17,7 @@ from memadmin.erasure import services
 from memadmin.erasure.models import ErasureStep, SubjectRequest
 from memadmin.runs.models import Run
 from memories_app.models import Signal
-from sessions_app.models import SessionRecord, SubjectAlias, TextSearch
+from sessions_app.models import SessionRecord, SessionStore, SubjectAlias, TextSearch
 from sessions_app.services.discovery import discover
 from sessions_app.services.sessions import attach_sessions
 from sessions_app.services.store_config import declare_store
@@ -257,10 +257,9 @@ def test_a_store_that_is_removed_while_it_is_waited_for_no_longer_counts(
 
 
 def test_only_a_store_that_was_attached_or_has_records_is_waited_for(
-    agent_tables: None, officer: User, second: User
+    kept_main_store: SessionStore, officer: User, second: User
 ) -> None:
     """The others are left by an attachment that was killed, or refused by an older version."""
-    attach_main_store()
     typo = declare_store("typo", kind="sqlite", options={"path": "/srv/agents/typo.db"})
     request = approved(with_sessions("ada", by=officer), by=officer, second=second)
     work_off(request)
@@ -290,9 +289,8 @@ def test_a_store_that_is_back_is_not_left_out(agent_tables: None, tmp_path: Path
 
 
 def test_each_store_that_is_away_at_the_search_waits(
-    agent_tables: None, tmp_path: Path, officer: User, second: User
+    kept_main_store: SessionStore, tmp_path: Path, officer: User, second: User
 ) -> None:
-    attach_main_store()
     request = approved(with_sessions("ada", by=officer), by=officer, second=second)
     agents = [without_sessions_of_the_person(tmp_path, name) for name in ("one", "two")]
     with trouble(agents[0], "deleted"), trouble(agents[1], "deleted"):
@@ -319,8 +317,9 @@ def with_a_file(folder: Path, officer: User, second: User) -> tuple[SubjectReque
     return approved(subject, by=officer, second=second), agent
 
 
-def test_without_the_tables_of_the_main_store_it_waits(agent_tables: None, officer: User, second: User) -> None:
-    attach_main_store()
+def test_without_the_tables_of_the_main_store_it_waits(
+    kept_main_store: SessionStore, officer: User, second: User
+) -> None:
     request = approved(with_sessions("ada", by=officer), by=officer, second=second)
     run_sql("ALTER TABLE agent_messages RENAME TO aside")
     try:
@@ -337,11 +336,10 @@ def test_without_the_tables_of_the_main_store_it_waits(agent_tables: None, offic
 
 @pytest.mark.parametrize("held", [pytest.param("ada:0", marks=pytest.mark.release), "ada:1"])
 def test_an_agent_that_holds_a_session_is_waited_for(
-    agent_tables: None, officer: User, second: User, monkeypatch: pytest.MonkeyPatch, held: str
+    kept_main_store: SessionStore, officer: User, second: User, monkeypatch: pytest.MonkeyPatch, held: str
 ) -> None:
     """The first session, and the second one, when a chunk has erased the first already."""
     monkeypatch.setattr(main_kind, "ERASE_PATIENCE", timedelta(milliseconds=50))
-    attach_main_store()
     request = approved(with_sessions("ada", by=officer), by=officer, second=second)
     with second_connection() as writer:
         # As the SDK does within the transaction of a turn.

@@ -15,8 +15,8 @@ from memories_app.learning.proposing import ProposedQuote
 from memories_app.learning.signals import give_feedback
 from memories_app.models import Memory
 from memories_app.pages.view_models import QUOTES_IN_CONTEXT
-from sessions_app.models import SessionRecord
-from tests.agents import add_items, assistant, attach_main_store, in_sdk, run_sql, value_of
+from sessions_app.models import SessionRecord, SessionStore
+from tests.agents import add_items, assistant, in_sdk, run_sql, value_of
 from tests.approvals import without_triggers
 from tests.builders import make_subject
 from tests.memories.queue import a_reviewer, waiting
@@ -28,8 +28,7 @@ SAID = "Yes please. And always refund   to my card, I never want vouchers."
 
 
 @pytest.fixture
-def record(agent_tables: None) -> SessionRecord:
-    attach_main_store()
+def record(kept_main_store: SessionStore) -> SessionRecord:
     add_items("s", "My flight was cancelled.")
     add_items("s", assistant("Your fare is refundable. Shall I go ahead?"))
     add_items("s", SAID)

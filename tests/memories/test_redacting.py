@@ -17,7 +17,7 @@ from sessions_app.audit_events import RedactReason
 from sessions_app.models import AgentMessage, Redaction, SessionRecord, SessionStore
 from sessions_app.redaction import derived_copies, services
 from sessions_app.redaction.services import RedactionRequest
-from tests.agents import add_items, attach_main_store
+from tests.agents import add_items
 from tests.builders import make_subject
 from tests.memories.builders import approved, proposed
 from tests.people import person, signed_in
@@ -27,8 +27,7 @@ PLACE = "Kalju 4, Tallinn"
 
 
 @pytest.fixture
-def record(agent_tables: None) -> SessionRecord:
-    attach_main_store()
+def record(kept_main_store: SessionStore) -> SessionRecord:
     add_items("s", f"Send it to {PLACE}.", "I drink tea.")
     SessionRecord.objects.update(subject=make_subject("cust_1"), ticket="T-1")
     return SessionRecord.objects.select_related("subject", "store").get()

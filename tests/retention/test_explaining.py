@@ -19,7 +19,7 @@ from memadmin.retention.policies.explaining import explain_memory, explain_sessi
 from memadmin.retention.targets.base import target_named
 from memadmin.retention.targets.due_rows import DueRows
 from memories_app.models import Evidence, Memory, Recall, RecalledMemory
-from sessions_app.models import SessionRecord
+from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores import backend_for
 from tests.agents import add_items, attach_main_store
 from tests.builders import make_session, make_subject
@@ -37,9 +37,8 @@ def officer(db: None) -> User:
 
 
 @pytest.fixture
-def record(agent_tables: None) -> SessionRecord:
+def record(kept_main_store: SessionStore) -> SessionRecord:
     """A session of the label closed, last active 20 days ago."""
-    attach_main_store()
     add_items("s1", "Good morning")
     age("s1", AGES)
     SessionRecord.objects.update(labels=["closed"])

@@ -19,8 +19,8 @@ from django.utils.timezone import now
 from memadmin.retention.models import SweepResult, SweptTable
 from memadmin.retention.sweep.metrics import metrics_of, recent_runs
 from memadmin.runs.models import Run
-from sessions_app.models import SessionRecord
-from tests.agents import add_items, attach_main_store
+from sessions_app.models import SessionRecord, SessionStore
+from tests.agents import add_items
 from tests.people import person
 from tests.retention.builders import make_hold
 from tests.retention.policies import age, in_force, swept
@@ -62,8 +62,7 @@ def test_before_the_first_run(compliance: Client) -> None:
     assert "none yet" in page
 
 
-def test_the_ledger_says_what_each_run_did(agent_tables: None, officer: User, compliance: Client) -> None:
-    attach_main_store()
+def test_the_ledger_says_what_each_run_did(kept_main_store: SessionStore, officer: User, compliance: Client) -> None:
     for name in ("held", "free"):
         old_session(name, "one", "two")
     make_hold(SessionRecord.objects.get(session_id="held"), by=officer)
@@ -74,8 +73,7 @@ def test_the_ledger_says_what_each_run_did(agent_tables: None, officer: User, co
     assert "1 policy" in page
 
 
-def test_a_run_says_what_it_took_left_and_why(agent_tables: None, officer: User, compliance: Client) -> None:
-    attach_main_store()
+def test_a_run_says_what_it_took_left_and_why(kept_main_store: SessionStore, officer: User, compliance: Client) -> None:
     for name in ("held", "free"):
         old_session(name, "one", "two")
     make_hold(SessionRecord.objects.get(session_id="held"), by=officer)
@@ -94,8 +92,7 @@ def test_a_run_says_what_it_took_left_and_why(agent_tables: None, officer: User,
     assert "hx-trigger" not in html(response).split('id="run"')[1].split(">")[0]
 
 
-def test_a_skipped_store_is_named(agent_tables: None, compliance: Client) -> None:
-    attach_main_store()
+def test_a_skipped_store_is_named(kept_main_store: SessionStore, compliance: Client) -> None:
     old_session("old")
     in_force("Chats")
     run = swept()
@@ -104,8 +101,8 @@ def test_a_skipped_store_is_named(agent_tables: None, compliance: Client) -> Non
     assert "The store main did not respond." in text(compliance.get(reverse("sweeps:run", args=[run.number])))
 
 
-def test_a_run_that_stopped_asks_and_goes_on_after_resume(agent_tables: None, compliance: Client) -> None:
-    store = attach_main_store()
+def test_a_run_that_stopped_asks_and_goes_on_after_resume(kept_main_store: SessionStore, compliance: Client) -> None:
+    store = kept_main_store
     version = in_force("Chats")
     first = swept()
     SweepResult.objects.filter(run=first).update(forecast=0)
@@ -158,8 +155,9 @@ def test_the_ledger_has_pages(db: None, compliance: Client) -> None:
     assert compliance.get(reverse("sweeps:list"), {"cursor": "forged"}).status_code == 400
 
 
-def test_a_backlog_that_grows_in_three_runs_in_a_row_is_a_warning(agent_tables: None, compliance: Client) -> None:
-    attach_main_store()
+def test_a_backlog_that_grows_in_three_runs_in_a_row_is_a_warning(
+    kept_main_store: SessionStore, compliance: Client
+) -> None:
     in_force("Chats")
     swept()
     result = SweepResult.objects.get()
@@ -175,8 +173,7 @@ def test_a_backlog_that_grows_in_three_runs_in_a_row_is_a_warning(agent_tables: 
     assert not metrics_of(recent_runs()).growing
 
 
-def test_the_tables_have_sizes_and_a_sentence(agent_tables: None, compliance: Client) -> None:
-    attach_main_store()
+def test_the_tables_have_sizes_and_a_sentence(kept_main_store: SessionStore, compliance: Client) -> None:
     run = Run.objects.create(kind="retention", state="complete", started_at=now(), ended_at=now())
     SweptTable.objects.create(
         run=run, name="agent_messages", rows=20_000, size_before=3 * 2**20, size_after=2**20, vacuumed_at=now()
@@ -187,8 +184,7 @@ def test_the_tables_have_sizes_and_a_sentence(agent_tables: None, compliance: Cl
     assert "sessions_app_sessionrecord" in page
 
 
-def test_the_pages_cost_the_same_for_many_runs_and_results(agent_tables: None, compliance: Client) -> None:
-    attach_main_store()
+def test_the_pages_cost_the_same_for_many_runs_and_results(kept_main_store: SessionStore, compliance: Client) -> None:
     in_force("Chats")
     run = swept()
     result = SweepResult.objects.get()
@@ -223,8 +219,7 @@ def test_the_overview_says_what_needs_a_person(db: None, compliance: Client, ope
     assert f"Retention run {run}" not in text(operator.get("/"))
 
 
-def test_the_command_prints_the_figures_for_scripts(agent_tables: None) -> None:
-    attach_main_store()
+def test_the_command_prints_the_figures_for_scripts(kept_main_store: SessionStore) -> None:
     old_session("old")
     in_force("Chats")
     out = StringIO()

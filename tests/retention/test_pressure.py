@@ -15,8 +15,8 @@ from memadmin.retention.sweep.pressure import hidden_replicas, wait_for_database
 from memadmin.retention.sweep.tables import swept_tables, with_too_many_dead
 from memadmin.runs.engine import Wait, carry_on
 from memadmin.runs.models import Run
-from sessions_app.models import SessionRecord
-from tests.agents import add_items, attach_main_store, run_sql, second_connection, value_of
+from sessions_app.models import SessionRecord, SessionStore
+from tests.agents import add_items, run_sql, second_connection, value_of
 from tests.retention.policies import age, in_force, swept
 from tests.table_statistics import keep_autovacuum_off, wait_for_statistics
 
@@ -111,8 +111,7 @@ def test_the_database_is_asked_every_few_seconds(replicas: None, monkeypatch: py
             wait_for_database({})
 
 
-def test_a_sweep_that_waits_has_taken_nothing_and_continues(agent_tables: None, replicas: None) -> None:
-    attach_main_store()
+def test_a_sweep_that_waits_has_taken_nothing_and_continues(kept_main_store: SessionStore, replicas: None) -> None:
     old_session()
     in_force()
     replica("'1 hour'")
@@ -151,8 +150,7 @@ def make_dead(rows: int) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_table_with_many_dead_rows_is_vacuumed_between_chunks(agent_tables: None, few_dead: None) -> None:
-    attach_main_store()
+def test_a_table_with_many_dead_rows_is_vacuumed_between_chunks(kept_main_store: SessionStore, few_dead: None) -> None:
     old_session()
     in_force()
     make_dead(100)
@@ -165,8 +163,9 @@ def test_a_table_with_many_dead_rows_is_vacuumed_between_chunks(agent_tables: No
 
 
 @pytest.mark.django_db(transaction=True)
-def test_rows_that_vacuum_cannot_remove_do_not_stop_the_run_for_ever(agent_tables: None, few_dead: None) -> None:
-    attach_main_store()
+def test_rows_that_vacuum_cannot_remove_do_not_stop_the_run_for_ever(
+    kept_main_store: SessionStore, few_dead: None
+) -> None:
     old_session()
     in_force()
     with second_connection() as reader:
@@ -180,8 +179,7 @@ def test_rows_that_vacuum_cannot_remove_do_not_stop_the_run_for_ever(agent_table
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_table_that_is_being_vacuumed_is_waited_for(agent_tables: None, few_dead: None) -> None:
-    attach_main_store()
+def test_a_table_that_is_being_vacuumed_is_waited_for(kept_main_store: SessionStore, few_dead: None) -> None:
     old_session()
     in_force()
     make_dead(100)
@@ -197,10 +195,9 @@ def test_a_table_that_is_being_vacuumed_is_waited_for(agent_tables: None, few_de
 
 @pytest.mark.django_db(transaction=True)
 def test_tables_that_the_role_may_not_vacuum_do_not_stop_the_run(
-    agent_tables: None, few_dead: None, monkeypatch: pytest.MonkeyPatch
+    kept_main_store: SessionStore, few_dead: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pressure, "vacuum", lambda table, *, analyze: False)
-    attach_main_store()
     old_session()
     in_force()
     make_dead(100)
@@ -209,8 +206,7 @@ def test_tables_that_the_role_may_not_vacuum_do_not_stop_the_run(
     assert run.log.filter(text__contains="VACUUM was not possible").count() == 1
 
 
-def test_a_chunk_asks_before_it_takes_anything(agent_tables: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    attach_main_store()
+def test_a_chunk_asks_before_it_takes_anything(kept_main_store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
     old_session()
     in_force()
 

@@ -14,9 +14,9 @@ from memadmin.retention.models import SweepResult, UnfinishedExpiry
 from memadmin.retention.targets.after_sessions import HANGING
 from memadmin.runs.models import Run
 from memories_app.models import Evidence, Memory, Recall, Signal
-from sessions_app.models import AgentMessage, AgentSession, FenceOutbox, SessionFinding, SessionRecord
+from sessions_app.models import AgentMessage, AgentSession, FenceOutbox, SessionFinding, SessionRecord, SessionStore
 from sessions_app.services.erasing_subjects import fence_subject
-from tests.agents import add_items, attach_main_store, value_of
+from tests.agents import add_items, value_of
 from tests.builders import make_subject
 from tests.memories.builders import approved as approved_memory
 from tests.people import person
@@ -29,8 +29,7 @@ def officer(db: None) -> User:
     return person("compliance")
 
 
-def test_old_sessions_go_and_young_ones_stay(agent_tables: None) -> None:
-    attach_main_store()
+def test_old_sessions_go_and_young_ones_stay(kept_main_store: SessionStore) -> None:
     for name, days in (("old", 40), ("young", 20)):
         add_items(name, *(f"item {number}" for number in range(3)))
         age(name, timedelta(days=days))
@@ -44,8 +43,7 @@ def test_old_sessions_go_and_young_ones_stay(agent_tables: None) -> None:
     assert (result.backlog, result.state) == (0, "done")
 
 
-def test_a_session_that_expired_can_begin_again(agent_tables: None) -> None:
-    attach_main_store()
+def test_a_session_that_expired_can_begin_again(kept_main_store: SessionStore) -> None:
     add_items("old", "first")
     age("old", timedelta(days=40))
     before = SessionRecord.objects.get()
@@ -57,8 +55,7 @@ def test_a_session_that_expired_can_begin_again(agent_tables: None) -> None:
     assert value_of("SELECT count(*) FROM agent_messages") == 1
 
 
-def test_a_held_session_stays(agent_tables: None, officer: User) -> None:
-    attach_main_store()
+def test_a_held_session_stays(kept_main_store: SessionStore, officer: User) -> None:
     for name in ("held", "free"):
         add_items(name, "text")
         age(name, timedelta(days=40))
@@ -70,8 +67,7 @@ def test_a_held_session_stays(agent_tables: None, officer: User) -> None:
     assert SweepResult.objects.get().held == 1
 
 
-def test_a_long_session_goes_in_chunks(agent_tables: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    attach_main_store()
+def test_a_long_session_goes_in_chunks(kept_main_store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
     add_items("long", *(f"item {number}" for number in range(250)))
     age("long", timedelta(days=40))
     in_force()
@@ -84,9 +80,8 @@ def test_a_long_session_goes_in_chunks(agent_tables: None, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("is_begun", [True, False])
-def test_an_erasure_that_has_begun_takes_over(agent_tables: None, is_begun: bool) -> None:
+def test_an_erasure_that_has_begun_takes_over(kept_main_store: SessionStore, is_begun: bool) -> None:
     """The row of the session stays as its fence, also where a sweep had begun with it."""
-    attach_main_store()
     add_items("old", "text")
     age("old", timedelta(days=40))
     subject = make_subject("ada")
@@ -111,8 +106,7 @@ def test_every_table_that_names_a_session_has_an_outcome() -> None:
     assert not [field for field in fields if field.related_model is SessionRecord]
 
 
-def test_what_hung_on_a_session_has_its_outcome(agent_tables: None) -> None:
-    attach_main_store()
+def test_what_hung_on_a_session_has_its_outcome(kept_main_store: SessionStore) -> None:
     add_items("old", "text")
     age("old", timedelta(days=40))
     record = SessionRecord.objects.get()

@@ -12,11 +12,11 @@ from memadmin.retention.models import SweepResult
 from memadmin.retention.sweep import starting
 from memadmin.retention.sweep.starting import SMALL_RUN, speed_for
 from memadmin.runs.models import Run
-from sessions_app.models import SessionRecord
+from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.discovery import discover
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.sqlite.backend import SqliteBackend
-from tests.agents import add_items, attach_main_store, user, value_of
+from tests.agents import add_items, user, value_of
 from tests.retention.policies import age, in_force, swept
 from tests.stores.sqlite_files import SqliteAgent
 
@@ -28,8 +28,9 @@ def test_a_large_run_is_slowed_down_and_a_small_one_is_not(settings: Any) -> Non
     assert speed_for(7_200_000) == 1_000
 
 
-def test_the_limit_of_a_large_run_lasts_as_long_as_the_run(agent_tables: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    attach_main_store()
+def test_the_limit_of_a_large_run_lasts_as_long_as_the_run(
+    kept_main_store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     add_items("old", *(user("tea") for _ in range(5)))
     age("old", timedelta(days=40))
     in_force("Chats", days=30)
@@ -42,10 +43,9 @@ def test_the_limit_of_a_large_run_lasts_as_long_as_the_run(agent_tables: None, m
 
 @pytest.mark.django_db(transaction=True)
 def test_a_store_that_goes_away_in_the_middle_is_named_and_stops_no_other(
-    agent_tables: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kept_main_store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = SqliteAgent(tmp_path)
-    attach_main_store()
     for number in range(3):
         agent.add(f"file {number}", user("cake"))
         add_items(f"main {number}", "tea")
