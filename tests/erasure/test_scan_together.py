@@ -35,7 +35,7 @@ from tests.erasure.builders import work_off
 from tests.erasure.faults import a_day_later, add_behind_the_fence, retry
 from tests.retention.builders import make_hold
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 State = SubjectRequest.State
 

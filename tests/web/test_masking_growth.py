@@ -26,6 +26,8 @@ from sessions_app.search import snippets
 from sessions_app.search_syntax import ParsedSearch
 from sessions_app.timeline import decode, media
 
+pytestmark = pytest.mark.slow
+
 CHARACTERS = 10_000
 GROWTH = 2.5
 TRIALS = 6
