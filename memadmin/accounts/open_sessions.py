@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from allauth.account.adapter import get_adapter
 from allauth.usersessions.models import UserSession
@@ -18,7 +17,7 @@ from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 from django.utils.timezone import now
 
-from memadmin.accounts.session_store import DigestSessions, digest_of
+from memadmin.accounts.session_store import data_of, digest_of
 
 
 def record(request: HttpRequest, user: User) -> None:
@@ -73,7 +72,6 @@ def end(row: UserSession) -> None:
 
 def _is_of(user: User, session: Session) -> bool:
     """True if the session was opened with the user's current password, and an accepted secret key."""
-    data: dict[str, Any] = DigestSessions().decode(session.session_data)
-    opened_with = data.get(HASH_SESSION_KEY, "")
+    opened_with = data_of(session).get(HASH_SESSION_KEY, "")
     hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
     return any(constant_time_compare(opened_with, each) for each in hashes)

@@ -1,6 +1,7 @@
 """Session engine: Django's sessions in the database, under a digest of their key.
 
-The key is in the user's cookie alone. Whoever reads the table, or a dump of it, can sign in with none of its rows.
+The key is in the user's cookie alone. Whoever reads the table, or a dump of it, can sign in with none of its rows; and
+whoever writes it cannot copy the data of one session to another, because its signature is of this digest.
 """
 
 from __future__ import annotations
@@ -23,8 +24,19 @@ def digest_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:DIGITS]
 
 
+def data_of(row: Session) -> dict[str, Any]:
+    """The data of a stored session; none if its signature is not of this row. No query."""
+    store = DigestSessions()
+    store.digest = row.session_key
+    data: dict[str, Any] = store.decode(row.session_data)
+    return data
+
+
 class DigestSessions(db.SessionStore):
     """Django's store of sessions, by digests."""
+
+    digest = ""
+    """Of a row whose key is not known."""
 
     def load(self) -> dict[str, Any]:
         key = self.session_key
@@ -33,6 +45,10 @@ class DigestSessions(db.SessionStore):
             self._session_key = None
             return {}
         return self.decode(row.session_data)
+
+    @property
+    def key_salt(self) -> str:
+        return f"memadmin.sessions.{self.digest or digest_of(self.session_key or '')}"
 
     def exists(self, session_key: str) -> bool:
         return super().exists(digest_of(session_key))

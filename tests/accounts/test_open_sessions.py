@@ -135,6 +135,20 @@ class TestWhatIsStored:
             assert thief.get(ACCOUNT).status_code == 302
         assert Client(headers={"cookie": f"{settings.SESSION_COOKIE_NAME}={key}"}).get(ACCOUNT).status_code == 200
 
+    def test_copied_row_opens_nothing(self, clerk: User) -> None:
+        """Whoever writes the table puts the data of another session under a digest of their own key."""
+        signed_in_by_password(person("compliance"))
+        of_officer = Session.objects.get()
+        own = signed_in_by_password(clerk)
+        key = "0123456789abcdefghijklmnopqrstuv"
+        Session.objects.create(
+            session_key=digest_of(key), session_data=of_officer.session_data, expire_date=of_officer.expire_date
+        )
+        Session.objects.exclude(pk=of_officer.pk).update(session_data=of_officer.session_data)
+        thief = Client(headers={"cookie": f"{settings.SESSION_COOKIE_NAME}={key}"})
+        for browser in (thief, own):
+            assert browser.get(ACCOUNT).status_code == 302
+
     def test_is_found_and_ended_by_its_key(self, clerk: User) -> None:
         store = SessionStore()
         store["said"] = "tea"
