@@ -15,6 +15,7 @@ from django.urls import reverse
 
 from memadmin import audit
 from memadmin.accounts.session_store import SessionStore
+from memadmin.audit.log.proofs import cursor_for_proofs
 
 
 def person(*roles: str) -> User:
@@ -55,7 +56,7 @@ def proven(by: User | audit.Actor) -> Iterator[None]:
     """A block whose actor the database believes, as after an event that the application has recorded."""
     actor = by if isinstance(by, audit.Actor) else audit.person(by)
     with transaction.atomic():
-        with connection.cursor() as cursor:
+        with cursor_for_proofs(connection) as cursor:
             cursor.execute("SELECT memadmin_acting(%s, %s, %s, %s)", actor.proven)
         yield
         forget_proof()

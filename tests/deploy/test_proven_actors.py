@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
+from collections.abc import Callable
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from memadmin import audit
 from memadmin.audit.log import proofs
+from memadmin.audit.log.actors import set_session_actor
+from memadmin.audit.log.recording import record_each
 from memadmin.audit.models import AuditActor, AuditEvent
 from memadmin.deploy.roles import Roles
 from memories_app.models import Memory, MemoryVersion
-from tests.agents import run_sql
+from tests.agents import run_sql, second_connection, value_of
 from tests.audit.events import TRIED
 from tests.builders import make_subject
 from tests.deploy.connecting import connected_as, refusal
@@ -151,6 +156,32 @@ def test_proof_is_for_one_actor_and_five_minutes(ours: Roles, clerk: User, monke
             monkeypatch.setattr(time, "time", lambda at=began + seconds: at)
             named = name_actor(*columns, proofs.proof_of(*columns))
             assert (named == "unproven") is is_late, seconds
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_proof_is_seen_in_the_activity_of_a_connection() -> None:
+    """Others of the same role read there the text of its latest statement."""
+    clerk = audit.person(person("support"))
+    key = proofs.proof_of(*clerk.columns).partition(".")[0]
+    ways: list[Callable[[], object]] = [
+        lambda: audit.record(TRIED),
+        lambda: audit.record(TRIED, details={"reason": "it"}),
+        lambda: record_each(TRIED, [{}, {}]),
+        lambda: audit.recording(TRIED).__enter__(),
+        lambda: audit.prove(),
+        lambda: set_session_actor(connection, clerk, local=True),
+        lambda: audit.settings_for_triggers(),
+    ]
+    with second_connection(autocommit=True) as other, transaction.atomic(), audit.acting(clerk):
+        here = value_of("SELECT pg_backend_pid()")
+        for prove in ways:
+            with CaptureQueriesContext(connection) as queries:
+                prove()
+            seen = other.execute("SELECT query FROM pg_stat_activity WHERE pid = %s", [here]).fetchone()
+            assert seen
+            assert re.search("memadmin_(acting|name_cause|name_actor)", seen[0])
+            assert key not in seen[0]
+            assert len(queries) > 0, "queries are counted all the same"
 
 
 def test_keys_are_the_owners_alone(ours: Roles) -> None:

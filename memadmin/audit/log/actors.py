@@ -126,7 +126,7 @@ def set_session_actor(connection: BaseDatabaseWrapper, actor: Actor, *, local: b
     kind, label, user_id, proof = actor.proven
     request_id, job_id = ("" if each is None else str(each) for each in log_context.ids_for_events())
     columns = {"kind": kind, "label": label, "user_id": user_id, "proof": proof}
-    with connection.cursor() as cursor:
+    with proofs.cursor_for_proofs(connection) as cursor:
         cursor.execute(NAME_ACTOR, {**columns, "request_id": request_id, "job_id": job_id, "local": local})
 
 
@@ -139,7 +139,7 @@ def settings_for_triggers(*, using: str = DEFAULT_DB_ALIAS) -> dict[str, str]:
     actor = current_actor()
     if actor is None:
         return {}
-    with connections[using].cursor() as cursor:
+    with proofs.cursor_for_proofs(connections[using]) as cursor:
         cursor.execute("SELECT memadmin_name_actor(%s, %s, %s, %s)", actor.proven)
         settings = {"memadmin.actor": str(cursor.fetchone()[0])}
     ids = zip(("memadmin.request_id", "memadmin.job_id"), log_context.ids_for_events(), strict=True)

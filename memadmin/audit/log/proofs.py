@@ -9,11 +9,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
 
 PURPOSE = b"memadmin: proof of an actor"
 BLOCK = 64
@@ -36,6 +40,17 @@ def proof_of(kind: str, label: str, user_id: int | None) -> str:
     seconds = int(time.time())
     message = f"{seconds}:{'' if user_id is None else user_id}:{kind}:{label}"
     return f"{_name(key)}.{seconds}.{hmac.new(key, message.encode(), hashlib.sha256).hexdigest()}"
+
+
+@contextmanager
+def cursor_for_proofs(connection: BaseDatabaseWrapper) -> Iterator[CursorWrapper]:
+    """A cursor that sends parameters apart from the statement: others who use the same role would see a proof in its
+    text, in pg_stat_activity, and could use it.
+    """
+    connection.ensure_connection()
+    raw = psycopg.Cursor(connection.connection)
+    with connection.make_debug_cursor(raw) if connection.queries_logged else connection.make_cursor(raw) as cursor:
+        yield cursor
 
 
 def share_keys(*, using: str = DEFAULT_DB_ALIAS, **kwargs: Any) -> None:

@@ -34,13 +34,15 @@ HEX = "{:032x}".format
 INSERT_EVENT = """
 INSERT INTO audit_event (id, type, actor_kind, actor_ref, object_kind, object_ref, subject_ref, shown, outcome,
                          reason_code, counters, commitment, request_id, job_id)
-VALUES (%(id)s, %(type)s, %(actor_kind)s, {actor_ref}, %(object_kind)s, %(object_ref)s, %(subject_ref)s, %(shown)s,
-        %(outcome)s, %(reason_code)s, %(counters)s, %(commitment)s, %(request_id)s, %(job_id)s)
+VALUES (%(id)s, %(type)s, %(actor_kind)s::text, {actor_ref}, %(object_kind)s, %(object_ref)s, %(subject_ref)s,
+        %(shown)s, %(outcome)s, %(reason_code)s, %(counters)s, %(commitment)s, %(request_id)s, %(job_id)s)
 RETURNING set_config('memadmin.cause', id::text, true)
 """
 # Without an actor the database takes the role of the connection.
 INSERT_BY_ROLE = INSERT_EVENT.format(actor_ref="NULL")
-INSERT_BY_ACTOR = INSERT_EVENT.format(actor_ref="memadmin_acting(%(actor_kind)s, %(label)s, %(user_id)s, %(proof)s)")
+INSERT_BY_ACTOR = INSERT_EVENT.format(
+    actor_ref="memadmin_acting(%(actor_kind)s::text, %(label)s, %(user_id)s, %(proof)s)"
+)
 WITH_DETAIL = """
 WITH detail AS (INSERT INTO audit_detail (event_id, salt, details) VALUES (%(id)s, %(salt)s, %(details)s))
 """
@@ -112,7 +114,7 @@ def record_each(
     assert all(event.details is None for event in events)
     if not events:
         return
-    with connections[using].cursor() as cursor:
+    with proofs.cursor_for_proofs(connections[using]) as cursor:
         cursor.executemany(_insert_of(actor), [_values(event_type, event, actor) for event in events])
     for event in events:
         log_context.note_event(event.id)
@@ -123,7 +125,7 @@ def recording(event_type: EventType, *, by: By = None, using: str = DEFAULT_DB_A
     """Like `record`, around a change with values known only afterwards: a new key, a count. Two queries."""
     _require_transaction(event_type, using)
     event = Recording(ids.uuid7())
-    with connections[using].cursor() as cursor:
+    with proofs.cursor_for_proofs(connections[using]) as cursor:
         cursor.execute(SET_CAUSE, [event.id, proofs.proof_of("cause", str(event.id), None)])
     yield event
     if not event.is_void:
@@ -151,7 +153,7 @@ def record_alone(
 def prove(by: By = None, *, using: str = DEFAULT_DB_ALIAS) -> None:
     """Proves the actor of this transaction to the database as `record` does, without an event. One query."""
     if actor := _actor(by):
-        with connections[using].cursor() as cursor:
+        with proofs.cursor_for_proofs(connections[using]) as cursor:
             cursor.execute(PROVE, actor.proven)
 
 
@@ -177,7 +179,7 @@ def _write(event_type: EventType, event: Recording, actor: Actor | None, using: 
         )
         values["commitment"] = commitment_to(values["salt"], values["details"])
         insert = WITH_DETAIL + insert
-    with connections[using].cursor() as cursor:
+    with proofs.cursor_for_proofs(connections[using]) as cursor:
         cursor.execute(insert, values)
     log_context.note_event(event.id)
     return event.id

@@ -25,7 +25,7 @@ BEGIN
     );
 END $$;
 
--- A proof is `key.seconds.hash` and valid for five minutes: it is seen in pg_stat_activity by whoever has the same role.
+-- A proof is `key.seconds.hash` and valid for five minutes.
 CREATE OR REPLACE FUNCTION memadmin_is_proof(
     given_kind text, given_label text, given_user_id bigint, proof text
 ) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
