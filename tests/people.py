@@ -63,6 +63,6 @@ def proven(by: User | audit.Actor) -> Iterator[None]:
 
 
 def forget_proof() -> None:
-    """The next statements are as those of another transaction."""
+    """The next statements are as those of another connection, in which nobody has acted."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('memadmin.recorder', '', true)")
+        cursor.execute("SELECT set_config('memadmin.recorder', '', true), set_config('memadmin.actor', '', true)")

@@ -23,7 +23,6 @@ from memadmin.accounts.audited_proxies import (
     SignInAddress,
     UserPermission,
     UserRole,
-    changed_by_proven,
 )
 from memadmin.accounts.grants import querysets
 from memadmin.accounts.role_requests.querysets import RoleRequestQuerySet
@@ -224,6 +223,7 @@ class AccountAccess(models.Model):
 
     class Meta:
         default_permissions = ()
+        triggers: ClassVar = [audit.by_proven()]
         constraints: ClassVar = [models.UniqueConstraint(fields=["person", "by"], name="account_access_once")]
 
     def __str__(self) -> str:
@@ -241,7 +241,7 @@ class Invitation(models.Model):
     used_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
-        triggers: ClassVar = [changed_by_proven()]
+        triggers: ClassVar = [audit.by_proven()]
         default_permissions = ()
         # Of pages that have no table of their own.
         permissions: ClassVar = [
@@ -272,6 +272,7 @@ class Notice(models.Model):
     sent_at = models.DateTimeField(null=True)
 
     class Meta:
+        triggers: ClassVar = [audit.by_proven()]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["grant", "kind"], name="notice_once_of_a_kind"),
             models.UniqueConstraint(fields=["event_id"], name="notice_once_of_an_event"),

@@ -18,6 +18,7 @@ from memadmin.audit.log.recording import (
     recording,
 )
 from memadmin.audit.log.row_triggers import govern
+from memadmin.audit.log.triggers import by_proven
 from memadmin.audit.log.types import EventType, Undeclared, declare
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Why",
     "acting",
     "before_showing",
+    "by_proven",
     "current_actor",
     "declare",
     "govern",

@@ -85,6 +85,7 @@ ORDER BY 1
 
 FOR_THE_APPLICATION = (
     "memadmin_acting(",
+    "memadmin_has_actor(",
     "memadmin_erase_details(",
     "memadmin_erase_name(",
     "memadmin_first_hold(",

@@ -148,6 +148,10 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         **dict.fromkeys(("audit_actor", "audit_pending", *SEQUENCED), READ),
         **dict.fromkeys(BY_MIGRATIONS, READ),
         **dict.fromkeys(OWNERS_ALONE, ()),
+        # Always empty: links that confirm an address are signed, and tokens of a provider are not kept.
+        **dict.fromkeys(("account_emailconfirmation", "socialaccount_socialtoken"), CLEAR),
+        # The provider is in the environment; one in this table could let anybody sign in.
+        "socialaccount_socialapp": READ,
         "accounts_approval": CHANGE,
         "accounts_contentgrant": CHANGE,
         "accounts_rolerequest": CHANGE,

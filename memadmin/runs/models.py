@@ -14,6 +14,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.urls import reverse
 
+from memadmin import audit
 from memadmin.audit.log.triggers import Calling
 from memadmin.runs import querysets
 from memadmin.runs.workers_alone import workers_alone
@@ -95,10 +96,10 @@ class Run(models.Model):
             ),
         ]
         triggers: ClassVar = [
+            audit.by_proven(),
             # A run that is cancelled loses its cursor.
             *workers_alone("progress", PROGRESS, may_be_emptied=["cursor"]),
-            # One that has ended goes on by decision.
-            *workers_alone("order", ["kind", "parameters"], by_proven=["ended_at"], operations=["UPDATE"]),
+            *workers_alone("order", ["kind", "parameters"], operations=["UPDATE"]),
             Calling("requester", "memadmin_requester_is_proven()", before="INSERT", level=pgtrigger.Row),
             Calling(
                 "requester_changes",
@@ -156,6 +157,7 @@ class RunLog(models.Model):
     text = models.CharField(max_length=500)
 
     class Meta:
+        triggers: ClassVar = [audit.by_proven()]
         default_permissions: ClassVar = []
         ordering: ClassVar = ["-pk"]
 

@@ -14,17 +14,15 @@ def workers_alone(
     columns: Collection[str],
     *,
     may_be_emptied: Collection[str] = (),
-    by_proven: Collection[str] = (),
     operations: Collection[str] = ("INSERT", "UPDATE"),
     condition: str = "",
 ) -> list[Calling]:
     """Triggers for a model's `Meta.triggers`: the web server's role adds rows in which these columns are empty, and
     does not change them afterwards.
 
-    It may empty some, and changes those `by_proven` in a transaction in which the application has recorded an event.
-    Arguments are names of columns in the database.
+    It may empty some. Arguments are names of columns in the database.
     """
-    arguments = ", ".join(f"'{','.join(each)}'" for each in (columns, may_be_emptied, by_proven))
+    arguments = ", ".join(f"'{','.join(each)}'" for each in (columns, may_be_emptied))
     return [
         Calling(
             f"{name}_{operation.lower()}",

@@ -5,11 +5,16 @@ from memadmin.migrating import InstallTriggers, RunFile
 
 
 class Migration(migrations.Migration):
-    """The second person of a memory decides through an approval. What waits for one waits for two again."""
+    """The second person of a memory decides through an approval. What waits for one waits for two again. Rows of this
+    app are changed by proven actors alone."""
 
     while_older_runs = "Not safe: the database refuses second approvals of an older version."
 
-    dependencies = [("memories_app", "0004_proven_decisions"), ("accounts", "0003_approvals")]
+    dependencies = [
+        ("memories_app", "0004_proven_decisions"),
+        ("accounts", "0003_approvals"),
+        ("audit", "0004_rows_by_proven_actors"),
+    ]
 
     operations = [
         *(
@@ -29,5 +34,5 @@ class Migration(migrations.Migration):
         RunFile("accounts", "approvals.sql"),
         RunFile("memories_app", "reviews.sql"),
         RunFile("memories_app", "memory_gate.sql"),
-        InstallTriggers("Memory", "Review"),
+        InstallTriggers(),
     ]

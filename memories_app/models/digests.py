@@ -9,6 +9,8 @@ from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
 
+from memadmin import audit
+
 
 class Digest(models.Model):
     """One day's digest on one channel: sent, or the number of attempts."""
@@ -26,6 +28,7 @@ class Digest(models.Model):
     sent_at = models.DateTimeField(null=True)
 
     class Meta:
+        triggers: ClassVar = [audit.by_proven()]
         constraints: ClassVar = [models.UniqueConstraint(fields=["on", "way"], name="digest_once_a_day")]
 
     def __str__(self) -> str:
@@ -38,6 +41,9 @@ class NoDigest(models.Model):
     person = models.OneToOneField(
         settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="+"
     )
+
+    class Meta:
+        triggers: ClassVar = [audit.by_proven()]
 
     def __str__(self) -> str:
         return f"no digest for {self.person_id}"

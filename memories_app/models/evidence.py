@@ -60,8 +60,6 @@ class Evidence(models.Model):
         ]
         triggers: ClassVar = [
             Calling("hash_quote", "memadmin_hash_quote()", before="INSERT", level=pgtrigger.Row),
-            Calling("proven", "memadmin_quote_is_proven()", before="INSERT", level=pgtrigger.Row),
-            Calling("proven_changes", "memadmin_quote_is_proven()", before="UPDATE", level=pgtrigger.Row),
             *not_of_erased("memadmin_refuse_erased_evidence()", "memory_id", "record_id"),
             *audit.govern(
                 "evidence",

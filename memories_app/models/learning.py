@@ -131,6 +131,7 @@ class Distillation(models.Model):
     left_out = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
 
     class Meta:
+        triggers: ClassVar = [audit.by_proven()]
         indexes: ClassVar = [
             models.Index("record_id", F("began_at").desc(), name="distillation_of_session"),
             models.Index(F("began_at").desc(), F("id").desc(), name="distillation_newest"),

@@ -409,6 +409,7 @@ class VectorNote(models.Model):
     noted_at = models.DateTimeField(db_default=Now())
 
     class Meta:
+        triggers: ClassVar = [audit.by_proven()]
         indexes: ClassVar = [models.Index("noted_at", name="vector_note_oldest")]
 
     def __str__(self) -> str:

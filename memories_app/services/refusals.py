@@ -104,6 +104,7 @@ GATE: dict[str, type[MemoryActionRefused]] = {
     "P0M05": OnlyErased,
     "P0M07": OtherSubject,
     "P0M09": NotProven,
+    "P0A02": NotProven,
     ERASED: SubjectGone,
 }
 """Refusals of the database about memories, by SQLSTATE."""

@@ -11,6 +11,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.urls import reverse
 
+from memadmin import audit
 from memadmin.accounts.approvals.models import Approval, keeps_approval
 from memadmin.runs.models import Run
 from sessions_app.models import querysets
@@ -62,7 +63,7 @@ class Redaction(models.Model):
                 condition=Q(ended_at__isnull=True) | Q(text=""), name="ended_redaction_forgets_its_text"
             ),
         ]
-        triggers: ClassVar = [keeps_approval()]
+        triggers: ClassVar = [audit.by_proven(), keeps_approval()]
         default_permissions: ClassVar = []
         permissions: ClassVar = [("redact_content", "Can redact text in sessions")]
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
+from memadmin import audit
 from sessions_app.models import querysets
 
 
@@ -23,6 +25,7 @@ class TextSearch(models.Model):
     objects = querysets.TextSearchQuerySet.as_manager()
 
     class Meta:
+        triggers: ClassVar = [audit.by_proven()]
         verbose_name_plural = "text searches"
 
     def __str__(self) -> str:

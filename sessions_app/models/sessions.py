@@ -223,6 +223,7 @@ class SessionFinding(models.Model):
     item_id = models.CharField(max_length=64)
 
     class Meta:
+        triggers: ClassVar = [audit.by_proven()]
         indexes: ClassVar = [models.Index(fields=["record_id", "id"], name="finding_by_record")]
 
     def __str__(self) -> str:
@@ -241,6 +242,7 @@ class FenceOutbox(models.Model):
     happened_at = models.DateTimeField(db_default=Now())
 
     class Meta:
+        triggers: ClassVar = [audit.by_proven()]
         verbose_name_plural = "fence outbox"
 
     def __str__(self) -> str:

@@ -162,6 +162,7 @@ class ErasedKey(models.Model):
     class Meta:
         default_permissions: ClassVar[list[str]] = []
         triggers: ClassVar = [
+            audit.by_proven(),
             Calling("note_added", "memadmin_note_tombstones()", after="INSERT", level=pgtrigger.Statement),
             Calling("note_changed", "memadmin_note_tombstones()", after="UPDATE", level=pgtrigger.Statement),
         ]

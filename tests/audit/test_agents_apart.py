@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 import pytest
+from django.db import Error, transaction
 
 from memadmin.audit.models import AuditActor, AuditEvent
 from memadmin.deploy.roles import Roles
@@ -13,7 +14,7 @@ from sessions_app.models import Subject, SubjectKind
 from sessions_app.services.subjects import subject_for_key
 from tests.agents import run_sql, value_of
 from tests.builders import make_store
-from tests.deploy.connecting import connected_as, refusal
+from tests.deploy.connecting import connected_as, in_a_command, refusal
 from tests.memories.conftest import agents_role  # noqa: F401
 from tests.people import person
 
@@ -325,8 +326,10 @@ class TestSomebodyElseThatPassesForAnAgent:
         make_store("second", agent_roles=[names["web"], names["worker"]])
         for kind in ("web", "worker"):
             with connected_as(names[kind]):
-                run_sql(SIGNAL.format(ada.pk, "triage"))
-            self.assert_seen(names[kind])
+                assert "the actor is not proven" in refusal(SIGNAL.format(ada.pk, "triage"))
+                with in_a_command():
+                    run_sql(SIGNAL.format(ada.pk, "triage"))
+            assert who(latest("signal")) == ("command", "test")
 
     def test_as_long_as_nobody_named_the_agents_roles_nobody_is_one(self, agents_role: Roles, ada: Subject) -> None:  # noqa: F811
         with connected_as(agents_role["agents"]):
@@ -375,13 +378,11 @@ class TestATriggerOfAStranger:
         assert (event.type, who(event)) == ("session.row_updated", ("database", room))
         assert event in AuditEvent.objects.outside()
 
-    def test_is_on_record_of_those_who_may_write_to_every_table(self, room: str) -> None:
+    def test_is_refused_to_those_who_may_write_to_every_table(self, room: str) -> None:
+        """They may add events, as the application may, but not ask whether an actor is proven."""
         run_sql(f'GRANT pg_write_all_data TO "{room}"')
-        before = count()
-        with connected_as(room):
+        with connected_as(room), pytest.raises(Error, match="memadmin_has_actor"), transaction.atomic():
             self.write_by_a_trigger(self.WRITE)
-        (event,) = AuditEvent.objects.order_by("number")[before:]
-        assert (event.type, who(event)) == ("session.row_updated", ("database", room))
 
     def test_broken_variant_that_only_asks_whether_it_is_a_trigger(self, room: str) -> None:
         run_sql(

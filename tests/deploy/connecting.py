@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from django.db import Error, connection, transaction
 
+from memadmin import audit
 from memadmin.deploy import plan, roles, steps
 from tests.agents import agent_process, run_sql
+from tests.people import forget_proof
 
 AGENTS_TABLES = """
 CREATE TABLE agent_sessions (
@@ -73,7 +75,8 @@ def take_away(names: roles.Roles) -> None:
 
 @contextmanager
 def connected_as(role: str) -> Iterator[None]:
-    """The connection of a test's transaction, as if a role had opened it."""
+    """The connection of a test's transaction, as if a role had opened it: nobody has acted in it yet."""
+    forget_proof()
     run_sql(f'SET LOCAL SESSION AUTHORIZATION "{role}"')
     try:
         yield
@@ -81,13 +84,21 @@ def connected_as(role: str) -> Iterator[None]:
         run_sql("RESET SESSION AUTHORIZATION")
 
 
+def in_a_command() -> AbstractContextManager[None]:
+    """A block in which the application proves an actor, who is nobody in particular."""
+    return audit.acting(audit.Actor("command", "test"))
+
+
 @contextmanager
 def logged_in_as(role: str) -> Iterator[None]:
-    """Connections that a role opened, with what is set for it; for tests with real transactions."""
+    """Connections that a role opened, with what is set for it, in a command, unless somebody else acts; for tests with
+    real transactions.
+    """
     connection.close()
     connection.settings_dict["ROLE"] = role
     try:
-        yield
+        with nullcontext() if audit.current_actor() else in_a_command():
+            yield
     finally:
         connection.close()
         del connection.settings_dict["ROLE"]
@@ -95,12 +106,10 @@ def logged_in_as(role: str) -> Iterator[None]:
 
 def refusal(statement: str) -> str:
     """Why PostgreSQL refuses a statement; empty when it does not. Its effect is undone either way."""
-    point = transaction.savepoint()
     try:
-        run_sql(statement)
+        with transaction.atomic():
+            run_sql(statement)
+            transaction.set_rollback(True)
     except Error as problem:
         return str(problem).splitlines()[0]
-    else:
-        return ""
-    finally:
-        transaction.savepoint_rollback(point)
+    return ""

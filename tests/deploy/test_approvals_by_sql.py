@@ -28,7 +28,7 @@ from sessions_app.services.unlocking import request_unlocking
 from tests.agents import run_sql, value_of
 from tests.approvals import shown, without_triggers
 from tests.builders import make_session, make_subject
-from tests.deploy.connecting import connected_as, refusal
+from tests.deploy.connecting import connected_as, in_a_command, refusal
 from tests.deploy.test_proven_actors import BELIEVING, SET
 from tests.erasure.batches import awaiting_batch, csv_of
 from tests.erasure.builders import awaiting
@@ -187,9 +187,8 @@ def attempts(about: Any, case: Case, kind: str, officer: User) -> dict[str, str]
 
 @pytest.fixture
 def as_web(ours: Roles) -> Iterator[None]:
-    with transaction.atomic(), connected_as(ours["web"]):
-        # As in a new connection: what this one proved before is not the attacker's.
-        run_sql(SET.format("recorder", ""))
+    """As an actor who has decided nothing."""
+    with transaction.atomic(), connected_as(ours["web"]), in_a_command():
         yield
 
 
@@ -217,9 +216,9 @@ def test_what_was_approved_once_does_not_take_effect_again(ours: Roles, about: A
     # As in every later transaction.
     with without_triggers():
         Approval.objects.filter(pk=about.approval_id).update(decided_at=now() - timedelta(minutes=1))
-    with connected_as(ours["web"]):
+    with connected_as(ours["web"]), in_a_command():
         assert re.search("(second|another) person", refusal(taking_effect(about, case)))
     with without_triggers():
         Approval.objects.filter(pk=about.approval_id).update(decided_at=now())
-    with connected_as(ours["web"]):
+    with connected_as(ours["web"]), in_a_command():
         assert not refusal(taking_effect(about, case)), "the transaction that approved it may"

@@ -6,6 +6,7 @@ The attacker knows ids of accounts and memories, may run any statement of this r
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 
 import pytest
 from django.contrib.auth.models import User
@@ -22,20 +23,28 @@ from memories_app.review.bulk_decisions import decide_many
 from memories_app.services.retiring import retire_memory
 from tests.agents import run_sql, value_of
 from tests.builders import make_subject
-from tests.deploy.connecting import connected_as, refusal
+from tests.deploy.connecting import connected_as, in_a_command, refusal
 from tests.memories.builders import apply_rules, approval_rule, decided, user_quote
 from tests.memories.queue import a_reviewer, approve_as_shown, waiting
 from tests.people import forget_proof, proven
 
 pytestmark = pytest.mark.django_db
 
-NOT_PROVEN = "not proven"
+NOT_PROVEN = "not proven to be made by"
+NOBODY = "the actor is not proven"
 
 BELIEVING = """
 CREATE OR REPLACE FUNCTION memadmin_decision_is_proven() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RETURN NEW; END $$
 """
 """The broken variant: believes the id of the reviewer."""
+
+
+@pytest.fixture(autouse=True)
+def somebody_else() -> Iterator[None]:
+    """A proven actor, so that it is not the want of one that refuses it."""
+    with in_a_command():
+        yield
 
 
 @pytest.fixture
@@ -69,7 +78,7 @@ def test_two_reviews_by_hand_approve_nothing(ours: Roles, first: User, second: U
             assert NOT_PROVEN in refusal(decide(shared, by))
             for decision in ("reject", "retire", "merge"):
                 assert NOT_PROVEN in refusal(decide(shared, by, decision=decision))
-        assert NOT_PROVEN in refusal(approve(shared))
+        assert "has approved this text" in refusal(approve(shared))
     assert not Review.objects.exists()
 
 
@@ -79,7 +88,7 @@ def test_broken_variant_without_the_check_approves_it(ours: Roles, first: User) 
     with connected_as(ours["web"]):
         run_sql(decide(memory, first))
         # The gate itself asks for a proof as well.
-        assert NOT_PROVEN in refusal(approve(memory))
+        assert "Nobody is proven" in refusal(approve(memory))
         with proven(audit.Actor("job", "x")):
             run_sql(approve(memory))
     memory.refresh_from_db()
@@ -127,7 +136,7 @@ def test_token_for_recording_rows_is_no_proof_of_a_decision(ours: Roles, first: 
     memory = waiting("Prefers tea.")
     with audit.acting(audit.person(first)):
         token = audit.settings_for_triggers()["memadmin.actor"]
-    with connected_as(ours["web"]):
+    with connected_as(ours["web"]), audit.acting(None):
         for setting in ("actor", "recorder"):
             run_sql(f"SELECT set_config('memadmin.{setting}', '{token}', true)")
         make_subject()
@@ -200,9 +209,12 @@ def test_decision_stays_as_it_was_made_whoever_is_proven(ours: Roles, first: Use
 def test_nobody_undoes_or_judges_a_decision_without_a_proof(ours: Roles, first: User) -> None:
     review = decided(waiting("Prefers tea."), first)
     with connected_as(ours["web"]):
-        for change in ("undone_at = now()", "agreed = true", "reviewer_id = NULL"):
+        for change, reason in (("undone_at = now()", NOT_PROVEN), ("agreed = true", NOT_PROVEN), ("note = ''", "")):
             statement = f"UPDATE memories_app_review SET {change} WHERE id = '{review.pk}'"
-            assert NOT_PROVEN in refusal(statement), change
+            assert reason in refusal(statement), change
+            with audit.acting(None):
+                forget_proof()
+                assert NOBODY in refusal(statement), change
             with proven(first):
                 assert refusal(statement) == "", change
 
@@ -211,9 +223,8 @@ def test_retired_memory_is_not_brought_back_by_its_old_reviews(ours: Roles, firs
     memory = waiting("Prefers tea.")
     decisions.approve_memory(memory, by=first, content_hash=memory.content_hash)
     retire_memory(memory, by=first, reason=RetireReason.WRONG)
-    forget_proof()
     with connected_as(ours["web"]):
-        assert NOT_PROVEN in refusal(approve(memory))
+        assert "Nobody is proven" in refusal(approve(memory))
     # Where one role owns everything, too.
     assert "Nobody is proven" in refusal(approve(memory))
 
@@ -264,21 +275,21 @@ def test_what_decisions_rest_on_changes_with_a_proof_alone(ours: Roles, first: U
     """Else one approval would be enough for a risky text, or a rule would take a text of the attacker."""
     memory = waiting("Prefers tea.", flags=("secret",), source="tool", by=first)
     quote = user_quote(waiting("Prefers coffee."))
-    forget_proof()
     for kind in ("web", "worker"):
-        with connected_as(ours[kind]):
+        with connected_as(ours[kind]), audit.acting(None):
             for column, value in RESTED_ON.items():
                 statement = f"UPDATE memories_app_memory SET {column} = {value} WHERE id = '{memory.pk}'"
-                assert NOT_PROVEN in refusal(statement), column
+                assert NOBODY in refusal(statement), column
                 with audit.acting(audit.person(first)):
                     assert refusal(statement) == "", column
+                forget_proof()
             for statement in (
                 "INSERT INTO memories_app_memory (kind, statement, extractor) VALUES ('fact', 'x', 'rules/1')",
                 "INSERT INTO memories_app_memory (kind, statement, screened_hash) VALUES ('fact', 'x', '0')",
                 f"UPDATE memories_app_evidence SET memory_id = '{memory.pk}' WHERE id = '{quote.pk}'",
                 f"INSERT INTO memories_app_evidence (memory_id, quote, said_by_user) VALUES ('{memory.pk}', 'x', true)",
             ):
-                assert NOT_PROVEN in refusal(statement), statement
+                assert NOBODY in refusal(statement), statement
 
 
 def test_application_decides_under_its_roles(ours: Roles, first: User, second: User) -> None:

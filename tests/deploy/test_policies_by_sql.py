@@ -14,7 +14,7 @@ from django.utils.timezone import now
 from memadmin.accounts.models import Approval
 from memadmin.deploy.roles import Roles
 from memadmin.retention.models import PolicyVersion, RetentionPolicy
-from tests.deploy.connecting import connected_as, refusal
+from tests.deploy.connecting import connected_as, in_a_command, refusal
 from tests.retention import policies
 
 
@@ -25,7 +25,7 @@ class TestSqlAsTheWebServer:
     @pytest.fixture(autouse=True)
     def as_web(self, kept_in_force: Roles) -> Iterator[None]:
         self.version = policies.in_force("Chats", days=30)
-        with connected_as(kept_in_force["web"]):
+        with connected_as(kept_in_force["web"]), in_a_command():
             yield
 
     def start(self, version: PolicyVersion, **columns: Any) -> None:

@@ -24,7 +24,7 @@ from memories_app.models import Memory, MemoryVersion
 from tests.agents import run_sql, second_connection, value_of
 from tests.audit.events import TRIED
 from tests.builders import make_subject
-from tests.deploy.connecting import connected_as, refusal
+from tests.deploy.connecting import connected_as, in_a_command, refusal
 from tests.people import person
 
 pytestmark = pytest.mark.django_db
@@ -71,10 +71,10 @@ def test_setting_made_by_hand_names_nobody(ours: Roles, ref: uuid.UUID, kind: st
         for value in forged(ref):
             run_sql(SET.format("actor", value))
             run_sql(SET.format("recorder", value))
-            for statement in (ADD_SUBJECT, ADD_EVENT.format(ref)):
-                run_sql(statement)
-                assert who(latest()) == ("database", ours[kind]), (value, statement)
-                assert latest() in AuditEvent.objects.outside()
+            assert "the actor is not proven" in refusal(ADD_SUBJECT), value
+            run_sql(ADD_EVENT.format(ref))
+            assert who(latest()) == ("database", ours[kind]), value
+            assert latest() in AuditEvent.objects.outside()
 
 
 def test_broken_variant_without_the_check_believes_it(ours: Roles, ref: uuid.UUID) -> None:
@@ -89,13 +89,14 @@ def test_broken_variant_without_the_check_believes_it(ours: Roles, ref: uuid.UUI
 
 
 def test_cause_of_the_application_is_kept_whoever_acts(ours: Roles) -> None:
-    with connected_as(ours["web"]), audit.recording(TRIED) as cause:
+    with connected_as(ours["web"]), in_a_command(), audit.recording(TRIED) as cause:
         run_sql(ADD_SUBJECT)
         assert latest().cause == cause.id
 
 
 def test_cause_made_by_hand_does_not_hide_a_change(ours: Roles) -> None:
-    with connected_as(ours["web"]):
+    """By the owner of the tables, who changes them without an actor."""
+    with connected_as(ours["migrator"]):
         run_sql(SET.format("cause", uuid.uuid4()))
         run_sql(ADD_SUBJECT)
         assert latest().cause is None
@@ -114,7 +115,7 @@ def test_application_names_people_under_its_roles(ours: Roles, clerk: User, kind
 
 
 def test_version_of_a_memory_has_no_author_by_hand(ours: Roles, ref: uuid.UUID) -> None:
-    with connected_as(ours["web"]):
+    with connected_as(ours["migrator"]):
         run_sql(SET.format("actor", f"person:{ref}"))
         memory = Memory.objects.create(kind="fact", statement="Drinks tea.")
     assert MemoryVersion.objects.get(memory=memory).author_kind == "database"
@@ -197,6 +198,15 @@ def test_keys_are_the_owners_alone(ours: Roles) -> None:
                 "SELECT memadmin_note_name('actor.forgotten', gen_random_uuid(), '', NULL)",
             ):
                 assert "permission denied" in refusal(statement), (kind, statement)
+
+
+def test_clocks_that_differ_are_told(ours: Roles, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    later = time.time() + 400
+    monkeypatch.setattr(time, "time", lambda: later)
+    with connected_as(ours["web"]):
+        answer = client.get("/readyz")
+    assert answer.status_code == 503
+    assert "The clocks of this machine and of the database differ" in answer.json()["problems"][0]
 
 
 def test_key_that_the_database_does_not_know_is_told(

@@ -14,7 +14,7 @@ from memadmin.audit.log import types
 from memadmin.audit.models import AuditEvent
 from memadmin.deploy.roles import APPLICATION, INSERT_ONLY, OF_AGENTS, SIGNING_IN, Roles, our_tables
 from tests.agents import run_sql
-from tests.deploy.connecting import bring_into_force, connected_as, logged_in_as, refusal
+from tests.deploy.connecting import bring_into_force, connected_as, in_a_command, logged_in_as, refusal
 
 pytestmark = pytest.mark.django_db
 
@@ -104,6 +104,12 @@ FORGERIES = [
             f"read {table}", f"SELECT * FROM {table}", f"GRANT SELECT ON {table} TO {{role}}", (WORKER, AUDITOR, AGENTS)
         )
         for table in SIGNING_IN
+    ),
+    Forgery(
+        "add a provider that lets anybody sign in",
+        "INSERT INTO socialaccount_socialapp (provider, provider_id, name, client_id, secret, key, settings)"
+        " VALUES ('openid_connect', 'mine', '', '', '', '', '{{}}')",
+        "GRANT INSERT ON socialaccount_socialapp TO {role}",
     ),
     Forgery("become the owner", "SET ROLE {migrator}", "GRANT {migrator} TO {role}"),
     Forgery("make a role", "CREATE ROLE one_role_more", "ALTER ROLE {role} CREATEROLE"),
@@ -256,7 +262,7 @@ def test_broken_variant_one_right_too_many_lets_each_of_these_through(kind: str,
             continue
         run_sql("SAVEPOINT widened")
         run_sql(forgery.too_much.format(**words(ours, kind)))
-        with connected_as(ours[kind]):
+        with connected_as(ours[kind]), in_a_command() if kind in APPLICATION else nullcontext():
             reason = refusal(forgery.statement.format(**words(ours, kind)))
         run_sql("ROLLBACK TO widened")
         if reason and not (reason.startswith(GUARDED) and any(table in forgery.what for table in INSERT_ONLY)):

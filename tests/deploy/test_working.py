@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 import time
 import uuid
 from datetime import timedelta
@@ -31,7 +32,7 @@ from memadmin.audit.log import erasing
 from memadmin.audit.models import AuditActor, AuditEvent, AuditLeaf
 from memadmin.audit.transparency import verification, verifier
 from memadmin.audit.transparency.sequencer import Sequencer
-from memadmin.deploy.roles import Roles
+from memadmin.deploy.roles import APPLICATION, Roles
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from memories_app.models import Memory
@@ -54,7 +55,7 @@ from tests.accounts.test_matrix import World, address_of, browser_of, make_world
 from tests.agents import add_items, attach_main_store, in_sdk, make_agent_tables, run_sql, user, value_of
 from tests.approvals import approve_grant
 from tests.builders import make_subject
-from tests.deploy.connecting import bring_into_force, connected_as, logged_in_as
+from tests.deploy.connecting import bring_into_force, connected_as, logged_in_as, refusal
 from tests.memories.builders import proposed
 from tests.people import person, signed_in
 from tests.runs.working import report_of, work_off
@@ -191,22 +192,25 @@ def test_the_store_is_as_well_to_them_as_to_the_administrator(in_force: Roles) -
 
 
 @pytest.mark.django_db
-def test_what_is_changed_past_the_verbs_shows_with_the_role(ours: Roles) -> None:
+def test_what_is_changed_past_the_verbs_is_refused_to_the_application_and_shows_with_the_owner(ours: Roles) -> None:
     person("support")
-    with connected_as(ours["web"]):
-        run_sql("UPDATE auth_user SET last_name = 'Seen' WHERE username = 'support'")
+    change = "UPDATE auth_user SET last_name = 'Seen' WHERE username = 'support'"
+    for kind in APPLICATION:
+        with connected_as(ours[kind]):
+            assert re.search("the actor is not proven|permission denied", refusal(change))
+    with connected_as(ours["migrator"]):
+        run_sql(change)
     raw = AuditEvent.objects.filter(type="user.row_updated").latest("number")
-    assert label_of(raw.role_ref) == label_of(raw.actor_ref) == ours["web"]
+    assert label_of(raw.role_ref) == label_of(raw.actor_ref) == ours["migrator"]
 
 
 @pytest.mark.django_db
 def test_whoever_takes_the_web_server_over_still_shows_with_its_role(ours: Roles) -> None:
-    """Names that a session gives itself say who acts for the web server; which role it was nobody can say otherwise."""
-    with connected_as(ours["web"]):
-        run_sql(f"SELECT set_config('memadmin.actor', 'person:{uuid.uuid4()}', true)")
+    """With its key, too, which says who acts for the web server; which role it was nobody can say otherwise."""
+    with connected_as(ours["web"]), audit.acting(audit.Actor("person", "Nobody")):
         run_sql("INSERT INTO sessions_app_subject (id) VALUES (gen_random_uuid())")
     event = AuditEvent.objects.get(type="subject.row_inserted")
-    assert label_of(event.role_ref) == ours["web"]
+    assert (label_of(event.role_ref), label_of(event.actor_ref)) == (ours["web"], "Nobody")
 
 
 @pytest.mark.django_db

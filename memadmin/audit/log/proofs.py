@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -31,6 +32,11 @@ UNKNOWN_KEY = (
     " with the same key."
 )
 
+CLOCKS_DIFFER = (
+    "The clocks of this machine and of the database differ by more than five minutes, so the database believes no proof"
+    " of who acts, and nothing can be changed: synchronise them."
+)
+
 
 def proof_of(kind: str, label: str, user_id: int | None) -> str:
     """A proof for the arguments of `memadmin_name_actor` or, of the kind `cause`, `memadmin_name_cause`; valid for five
@@ -48,7 +54,7 @@ def cursor_for_proofs(connection: BaseDatabaseWrapper) -> Iterator[CursorWrapper
     text, in pg_stat_activity, and could use it.
     """
     connection.ensure_connection()
-    raw = psycopg.Cursor(connection.connection)
+    raw: Any = psycopg.Cursor(connection.connection)
     with connection.make_debug_cursor(raw) if connection.queries_logged else connection.make_cursor(raw) as cursor:
         yield cursor
 
@@ -72,10 +78,15 @@ def share_keys(*, using: str = DEFAULT_DB_ALIAS, **kwargs: Any) -> None:
 
 
 def reasons_not_to_serve() -> Sequence[str]:
-    """A sentence if the database does not know the key. One query."""
-    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
-        cursor.execute("SELECT memadmin_knows_key(%s)", [_name(_key(settings.SECRET_KEY))])
-        return [] if cursor.fetchone()[0] else [UNKNOWN_KEY]
+    """A sentence if the database does not know the key, or believes no proof. One query."""
+    event = str(uuid.uuid4())
+    with cursor_for_proofs(connections[DEFAULT_DB_ALIAS]) as cursor:
+        cursor.execute(
+            "SELECT memadmin_knows_key(%s), memadmin_name_cause(%s, %s)",
+            [_name(_key(settings.SECRET_KEY)), event, proof_of("cause", event, None)],
+        )
+        is_known, named = cursor.fetchone()
+    return [] if named != event else [CLOCKS_DIFFER if is_known else UNKNOWN_KEY]
 
 
 def _key(secret: str) -> bytes:

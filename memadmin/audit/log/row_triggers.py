@@ -9,7 +9,7 @@ import pgtrigger
 from django.apps import apps
 from django.db.models import Model
 
-from memadmin.audit.log.triggers import Calling
+from memadmin.audit.log.triggers import Calling, by_proven
 from memadmin.audit.log.types import declare
 
 EVENTS = {
@@ -100,8 +100,9 @@ def govern(
     except_inserts: bool = False,
     agents_add: bool = False,
     agents_through_us: Collection[str] = (),
-) -> list[RowTrigger]:
-    """Triggers for a model's `Meta.triggers`: one event for each statement that adds, deletes or actually changes rows.
+) -> list[Calling]:
+    """Triggers for a model's `Meta.triggers`: one event for each statement that adds, deletes or actually changes rows,
+    which web servers and workers do as a proven actor.
 
     `columns` are the fields whose changes count; their values before and after are stored beside the event, where they
     can be erased. For a `hidden` field only the fact of a change is stored. `subject` is the field with the subject's
@@ -127,7 +128,7 @@ def govern(
             condition=pgtrigger.Condition(" AND ".join(conditions)) if conditions else None,
         )
 
-    triggers = []
+    triggers: list[Calling] = [by_proven()]
     for operation in EVENTS:
         if except_inserts and operation == "INSERT":
             continue

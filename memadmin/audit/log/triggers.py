@@ -20,6 +20,7 @@ OPERATIONS: dict[str, Any] = {
     "DELETE": pgtrigger.Delete,
     "TRUNCATE": pgtrigger.Truncate,
     "INSERT OR UPDATE": pgtrigger.Insert | pgtrigger.Update,
+    "WRITE": pgtrigger.Insert | pgtrigger.Update | pgtrigger.Delete,
     "ANY CHANGE": pgtrigger.Update | pgtrigger.Delete | pgtrigger.Truncate,
 }
 
@@ -74,6 +75,14 @@ def operation_called(name: str) -> Any:
     if name in OPERATIONS:
         return OPERATIONS[name]
     return pgtrigger.UpdateOf(name.removeprefix("UPDATE OF "))  # type: ignore[no-untyped-call]
+
+
+def by_proven() -> Calling:
+    """A trigger: web servers and workers change rows as an actor whom the application has proved, and not with the
+    password of their role alone.
+    """
+    call = "memadmin_require_actor_of_rows()"
+    return Calling("by_proven", call, before="WRITE", level=pgtrigger.Statement, asks_for_actor=True)
 
 
 def guard() -> Calling:

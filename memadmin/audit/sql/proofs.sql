@@ -130,6 +130,27 @@ BEGIN
     RETURN found;
 END $$;
 
+-- Whether an actor is proven, of this transaction or of the statement that runs.
+CREATE OR REPLACE FUNCTION memadmin_has_actor() RETURNS boolean
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    RETURN coalesce(memadmin_proven_actor('memadmin.actor'), memadmin_proven_actor('memadmin.recorder')) IS NOT NULL;
+END $$;
+
+-- Roles that may record events are those of web servers and workers. What a function or trigger of ours writes for them
+-- has the rights of the owner; agents have policies and triggers of their own.
+CREATE OR REPLACE FUNCTION memadmin_require_actor_of_rows() RETURNS trigger
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF has_any_column_privilege('audit_event', 'INSERT') AND NOT has_table_privilege(TG_RELID, 'TRIGGER') THEN
+        -- A statement of its own: agents' roles may not call the function.
+        IF NOT memadmin_has_actor() THEN
+            RAISE EXCEPTION 'Rows of % were not changed: the actor is not proven.', TG_TABLE_NAME USING ERRCODE = 'P0A02';
+        END IF;
+    END IF;
+    RETURN NULL;
+END $$;
+
 -- The value of `memadmin.cause` for an event that the application adds after the changes that it causes.
 CREATE OR REPLACE FUNCTION memadmin_name_cause(event_id uuid, proof text) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$

@@ -12,6 +12,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from memadmin import audit
 from memadmin.accounts.approvals.models import Approval
 from memadmin.audit.log.triggers import Calling
 from memadmin.erasure.models.requests import SubjectRequest
@@ -77,6 +78,7 @@ class AccessCopy(models.Model):
         ]
 
         triggers: ClassVar = [
+            audit.by_proven(),
             *workers_alone(
                 "content", ["size", "sha256", "file_name", "ready_at", "locked"], may_be_emptied=["file_name"]
             ),
@@ -84,7 +86,6 @@ class AccessCopy(models.Model):
                 "order",
                 ["request_id", "run_id", "created_at", "expires_at", "key"],
                 may_be_emptied=["key"],
-                by_proven=["left_out", "token_digest"],
                 operations=["UPDATE"],
             ),
             *(

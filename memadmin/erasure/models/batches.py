@@ -157,7 +157,7 @@ class BatchLine(models.Model):
                 condition=Q(problem="") | Q(request__isnull=True), name="broken_line_has_no_request"
             ),
         ]
-        triggers: ClassVar = workers_alone("facts", ["request_id", "extent"])
+        triggers: ClassVar = [audit.by_proven(), *workers_alone("facts", ["request_id", "extent"])]
 
     def __str__(self) -> str:
         return f"line {self.number} of batch {self.batch_id}"

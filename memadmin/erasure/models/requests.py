@@ -167,18 +167,7 @@ class SubjectRequest(models.Model):
             # From then on a worker erases whom and what they name, and states it in the receipt.
             *workers_alone(
                 "started",
-                [
-                    "id",
-                    "number",
-                    "kind",
-                    "state",
-                    "subject_id",
-                    "received_on",
-                    "preview",
-                    "run_id",
-                    "closed_at",
-                ],
-                by_proven=["due_on", "first_due_on", "locators"],
+                ["id", "number", "kind", "state", "subject_id", "received_on", "preview", "run_id", "closed_at"],
                 operations=["UPDATE"],
                 condition="OLD.started_at IS NOT NULL",
             ),
@@ -250,6 +239,7 @@ class RequestNote(models.Model):
     text = models.TextField(max_length=2_000, default="", db_default="", blank=True)
 
     class Meta:
+        triggers: ClassVar = [audit.by_proven()]
         default_permissions = ()
         ordering: ClassVar = ["-pk"]
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models.functions import Now
 
+from memadmin import audit
 from memadmin.erasure.models.requests import SubjectRequest
 from memadmin.runs.workers_alone import workers_alone
 
@@ -49,16 +50,17 @@ class ErasureStep(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["request", "name", "place"], name="step_of_request_once"),
         ]
-        triggers: ClassVar = workers_alone(
-            "facts",
-            [
-                *("request_id", "name", "place", "position", "expected", "erased", "held", "exceptions", "reason"),
-                *("cursor", "started_at"),
-            ],
-            may_be_emptied=["cursor"],
-            # To leave out a store that does not respond.
-            by_proven=["state"],
-        )
+        triggers: ClassVar = [
+            audit.by_proven(),
+            *workers_alone(
+                "facts",
+                [
+                    *("request_id", "name", "place", "position", "expected", "erased", "held", "exceptions", "reason"),
+                    *("cursor", "started_at"),
+                ],
+                may_be_emptied=["cursor"],
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"step {self.name} of request {self.request_id}"

@@ -7,6 +7,8 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
+from memadmin import audit
+
 
 class SuppressionEntry(models.Model):
     """An entry of the ledger that this database knows: it began after the entry, or repeated its erasure."""
@@ -17,6 +19,7 @@ class SuppressionEntry(models.Model):
     entered_at = models.DateTimeField()
 
     class Meta:
+        triggers: ClassVar = [audit.by_proven()]
         default_permissions = ()
         constraints: ClassVar = [models.CheckConstraint(condition=Q(number__gt=0), name="suppression_number")]
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.utils.functional import cached_property
 
+from memadmin import audit
 from memadmin.retention.models import querysets
 from memadmin.retention.models.policies import PolicyVersion
 from memadmin.runs.models import Run
@@ -57,6 +58,7 @@ class SweepResult(models.Model):
     objects = querysets.SweepResultQuerySet.as_manager()
 
     class Meta:
+        triggers: ClassVar = [audit.by_proven()]
         default_permissions = ()
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["run", "version", "place"], name="sweep_result_once"),
@@ -88,6 +90,7 @@ class UnfinishedExpiry(models.Model):
     item_marks = models.JSONField(null=True)
 
     class Meta:
+        triggers: ClassVar = [audit.by_proven()]
         default_permissions = ()
 
     def __str__(self) -> str:
@@ -110,6 +113,7 @@ class SweptTable(models.Model):
     vacuumed_at = models.DateTimeField(null=True)
 
     class Meta:
+        triggers: ClassVar = [audit.by_proven()]
         default_permissions = ()
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["run", "name"], name="swept_table_once"),
@@ -146,6 +150,7 @@ class SweepAlert(models.Model):
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        triggers: ClassVar = [audit.by_proven()]
         default_permissions = ()
 
     def __str__(self) -> str:
