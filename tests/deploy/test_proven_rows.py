@@ -14,7 +14,7 @@ from django.utils.timezone import now
 
 from memadmin.accounts.grants import services as grants
 from memadmin.accounts.models import ContentGrant
-from memadmin.audit.models import AuditActor, AuditEvent
+from memadmin.audit.models import AuditActor, AuditDetail, AuditEvent
 from memadmin.deploy.roles import APPLICATION, Roles, columns_of, our_tables, rights_of
 from memadmin.erasure.models import SubjectRequest
 from sessions_app.models import Redaction, SessionStore, Subject, SubjectAlias
@@ -25,7 +25,7 @@ from tests.deploy.connecting import connected_as, in_a_command, refusal
 from tests.deploy.test_approvals_by_sql import asked_grant
 from tests.erasure.batches import approved_batch, csv_of, uploaded, work_off_batch
 from tests.erasure.builders import approved, work_off
-from tests.people import person
+from tests.people import person, proven
 from tests.runs.working import work_off as work_off_runs
 from tests.sessions.redacting.test_redaction_approval import LIMIT, ask, left_in, session_with
 
@@ -118,6 +118,38 @@ def test_broken_variant_without_the_trigger_asks_for_no_proof(ours: Roles, kind:
     run_sql(TRUSTING)
     with connected_as(ours[kind]):
         assert [statement for statement in statements if proof_is_wanted(statement)] == []
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", APPLICATION)
+def test_log_erases_nothing_for_an_event_of_a_role(ours: Roles, kind: str) -> None:
+    """With rights of its owner, so no trigger asks."""
+    clerk = person("support")
+    named = AuditActor.objects.get(user_id=clerk.pk)
+    detailed = AuditDetail.objects.earliest("pk").pk
+
+    def erase() -> None:
+        for event_type, about, function in (
+            ("details.erased", f"shown => '{{{detailed}}}'", "memadmin_erase_details"),
+            ("name.erased", f"object_kind => 'audit.auditactor', object_ref => '{named.ref}'", "memadmin_erase_name"),
+        ):
+            given = dict(each.split(" => ") for each in about.split(", "))
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    f"INSERT INTO audit_event (type, actor_kind, actor_ref, {', '.join(given)})"
+                    f" VALUES ('{event_type}', 'person', '{named.ref}', {', '.join(given.values())}) RETURNING id"
+                )
+                cursor.execute(f"SELECT {function}(%s)", cursor.fetchone())
+
+    def is_left() -> tuple[bool, bool]:
+        return AuditDetail.objects.filter(pk=detailed).exists(), AuditActor.objects.filter(ref=named.ref).exists()
+
+    with connected_as(ours[kind]):
+        erase()
+        assert is_left() == (True, True)
+        with proven(clerk):
+            erase()
+        assert is_left() == (False, False)
 
 
 # --- what else they would do: each was a way to change what another person decided ------------------------------------
