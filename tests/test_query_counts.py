@@ -42,7 +42,7 @@ LONG = "a-long-one"
 """The session whose timeline grows."""
 
 QUERIES = {
-    "overview": 53,
+    "overview": 52,
     "redactions": 12,
     "sessions": 17,
     "sessions of a subject": 18,
