@@ -54,12 +54,12 @@ def decided(memory: Memory, by: User | ApprovalRule, decision: str = "approve", 
 
     That of a second person is about an approval that the first asked for.
     """
-    whose = {"rule": by} if isinstance(by, ApprovalRule) else {"reviewer": by}
+    whose: dict[str, Any] = {"rule": by} if isinstance(by, ApprovalRule) else {"reviewer": by}
     approval = None
     if isinstance(by, User) and decision == "approve" and "approval" not in columns:
         approval = asked_before(memory, by)
     with proven(audit.Actor("job", "rules") if isinstance(by, ApprovalRule) else by):
-        if approval:
+        if approval and isinstance(by, User):
             approval.decision, approval.decided_by = "approved", by
             approval.save()
             whose["approval"] = approval

@@ -49,8 +49,8 @@ def waiting(statement: str = "", *, flags: tuple[str, ...] = (), **values: Any) 
 def approve_as_shown(memory: Memory, *, by: User) -> Memory:
     """Approves the memory as it is now: a first or only approval, or the second one."""
     memory = Memory.objects.get(pk=memory.pk)
-    read = {"content_hash": memory.content_hash, "base_version": memory.base_version}
-    return approve_memory(memory, by=by, shown=digest_of(shown_of(memory)), **read)
+    read, shown = memory.content_hash, digest_of(shown_of(memory))
+    return approve_memory(memory, by=by, shown=shown, content_hash=read, base_version=memory.base_version)
 
 
 def approved(statement: str = "", *, by: User | None = None, second: User | None = None, **values: Any) -> Memory:
