@@ -10,6 +10,6 @@ class Migration(migrations.Migration):
         "Not safe: an older version names no actor before it writes some of these tables, and is refused."
     )
 
-    dependencies = [("sessions_app", "0004_redactions_with_approvals"), ("audit", "0004_rows_by_proven_actors")]
+    dependencies = [("erasure", "0005_copies_with_locked_sessions"), ("audit", "0004_rows_by_proven_actors")]
 
     operations = [InstallTriggers()]

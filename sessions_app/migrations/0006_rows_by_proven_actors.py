@@ -10,6 +10,6 @@ class Migration(migrations.Migration):
         "Not safe: an older version names no actor before it writes some of these tables, and is refused."
     )
 
-    dependencies = [("erasure", "0004_approvals"), ("audit", "0004_rows_by_proven_actors")]
+    dependencies = [("sessions_app", "0005_unlocking"), ("audit", "0004_rows_by_proven_actors")]
 
     operations = [InstallTriggers()]
