@@ -136,6 +136,22 @@ class RunFile(OneWay):
         return f"Run {self.app}/sql/{self.name}"
 
 
+class DropFunctions(OneWay):
+    """Drops functions without arguments that the SQL files no longer make."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
+        for name in self.names:
+            schema_editor.execute(f"DROP FUNCTION IF EXISTS {name}()")
+
+    def describe(self) -> str:
+        return f"Drop {', '.join(self.names)}"
+
+
 OUR_TRIGGERS = "SELECT quote_ident(tgname) FROM pg_trigger WHERE tgrelid = to_regclass(%s) AND tgname ~ '^pgtrigger_'"
 
 

@@ -1,7 +1,7 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-from memadmin.migrating import InstallTriggers, RunFile
+from memadmin.migrating import DropFunctions, InstallTriggers, RunFile
 
 
 class Migration(migrations.Migration):
@@ -35,4 +35,5 @@ class Migration(migrations.Migration):
         RunFile("memories_app", "reviews.sql"),
         RunFile("memories_app", "memory_gate.sql"),
         InstallTriggers(),
+        DropFunctions("memadmin_quote_is_proven", "memadmin_require_proof"),
     ]

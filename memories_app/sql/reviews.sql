@@ -51,7 +51,3 @@ BEGIN
 END $$;
 
 REVOKE ALL ON FUNCTION memadmin_decision_is_proven(), memadmin_rule_is_proven() FROM PUBLIC;
-
--- What they asked for is asked for by the trigger of each statement (audit/sql/proofs.sql).
-DROP FUNCTION IF EXISTS memadmin_quote_is_proven() CASCADE;
-DROP FUNCTION IF EXISTS memadmin_require_proof();

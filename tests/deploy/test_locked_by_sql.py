@@ -23,7 +23,7 @@ from sessions_app.services import unlocking
 from tests.agents import run_sql
 from tests.approvals import shown, without_triggers
 from tests.builders import make_session, make_subject
-from tests.deploy.connecting import connected_as, refusal
+from tests.deploy.connecting import connected_as, in_a_command, refusal
 from tests.erasure.copies import checked_access
 from tests.people import forget_proof, person, proven
 
@@ -81,6 +81,8 @@ def test_with_the_password_alone_nothing_is_unlocked(ours: Roles, first: User) -
     forget_proof()
     with connected_as(ours["web"]):
         assert [what for what, statement in attempts.items() if not refusal(statement)] == []
+        with in_a_command():
+            assert [what for what, statement in attempts.items() if not refusal(statement)] == []
         with proven(first):
             assert refusal(f"{forged}; {use}; {UNLOCK}")
             assert refusal(UNLOCK), "who acts has not decided"
@@ -89,8 +91,7 @@ def test_with_the_password_alone_nothing_is_unlocked(ours: Roles, first: User) -
 def test_broken_variant_without_the_trigger_it_is_unlocked(ours: Roles, first: User) -> None:
     asked(first, locked_sessions())
     run_sql(BELIEVING)
-    forget_proof()
-    with connected_as(ours["web"]):
+    with connected_as(ours["web"]), in_a_command():
         assert not refusal(UNLOCK)
 
 
@@ -140,8 +141,7 @@ def use_of(approval: str) -> str:
 def test_with_the_password_alone_no_copy_has_locked_sessions(ours: Roles, first: User, case: SubjectRequest) -> None:
     with connected_as(ours["web"]):
         copy = copies.build_access_copy(case, by=first)
-    forget_proof()
-    with connected_as(ours["web"]):
+    with connected_as(ours["web"]), in_a_command():
         _, approve = forged_approval(case, "approved")
         assert refusal(approve)
         assert refusal(use_of(str(case.approval_id))), "it was rejected"
@@ -165,6 +165,5 @@ def test_an_approval_is_not_used_for_another_copy(ours: Roles, first: User, seco
     # As in every later transaction.
     with without_triggers():
         Approval.objects.filter(pk=approval).update(decided_at=now() - timedelta(minutes=1))
-    forget_proof()
-    with connected_as(ours["web"]):
+    with connected_as(ours["web"]), in_a_command():
         assert "second person" in refusal(again)

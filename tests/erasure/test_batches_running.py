@@ -201,7 +201,7 @@ def test_the_command_erases_a_file_and_continues(
         assert "secret" not in out.getvalue()
         return json.loads(out.getvalue())  # type: ignore[no-any-return]
 
-    with pytest.raises(CommandError, match="requested this yourself"):
+    with pytest.raises(CommandError, match="Another person than the requester"):
         erase(officer)
     with pytest.raises(CommandError, match="The same command continues"):
         erase(second)  # the log has not sequenced the events yet

@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from memadmin.migrating import InstallTriggers, RunFile
+from memadmin.migrating import DropFunctions, InstallTriggers
 
 
 class Migration(migrations.Migration):
@@ -12,4 +12,4 @@ class Migration(migrations.Migration):
 
     dependencies = [("accounts", "0003_approvals"), ("audit", "0004_rows_by_proven_actors")]
 
-    operations = [InstallTriggers(), RunFile("accounts", "proven_accounts.sql")]
+    operations = [InstallTriggers(), DropFunctions("memadmin_account_is_proven")]

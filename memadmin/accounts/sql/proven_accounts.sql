@@ -1,2 +1,2 @@
--- A trigger of all tables that only a proven actor changes has taken its place (audit/sql/proofs.sql).
-DROP FUNCTION IF EXISTS memadmin_account_is_proven() CASCADE;
+-- Who changes accounts and their rights is asked for by a trigger of all tables that proven actors alone change
+-- (audit/sql/proofs.sql).
