@@ -101,11 +101,12 @@ def test_a_session_is_read_while_the_agent_writes(address: str, page: Page, refr
     expect(page.locator(".tl-item.found mark")).to_have_text("order")
     expect(page.locator(".tl-item.found")).to_contain_text("Where is my order?")
     page.get_by_role("link", name="Next match").click()
-    expect(page.locator(".tl-item.found")).not_to_contain_text("Where is my order?")
+    # The page has the next hit, and not only no more the one before.
+    expect(page.locator(".tl-item.found")).to_contain_text("find_order")
     page.get_by_role("link", name="Next match").click()
     expect(page.locator(".tl-item.found")).to_contain_text("When does the order arrive?")
     page.go_back()
-    expect(page.locator(".tl-item.found")).not_to_contain_text("When does the order arrive?")
+    expect(page.locator(".tl-item.found")).to_contain_text("find_order")
 
     add_items("customer_1", assistant("Tomorrow."), "Hm", OUTPUT | {"call_id": "call_lost"})
     inspect_session(SessionRecord.objects.select_related("store").get())

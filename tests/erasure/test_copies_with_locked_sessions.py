@@ -289,7 +289,7 @@ def test_a_copy_above_the_whole_limit_stays_possible(
     mark_sensitive([record("open")], by=officer)
     case = services.request_full_copy(checked_access(ada, by=officer), by=officer)
     page = " ".join(signed_in(second).get(case.get_absolute_url()).text.split())
-    assert "These are more than the reading limit of 1 sessions within an hour" in page
+    assert "These are more than the reading limit of 1 session within an hour" in page
     copy = finished(services.approve_full_copy(case, by=second, shown=shown(case)))
     assert downloaded(copy, signed_in(officer)).status_code == 200
     assert AuditEvent.objects.filter(type="session.copied").count() == 2
