@@ -10,6 +10,7 @@ from io import BufferedReader, BytesIO
 from typing import Any
 from uuid import UUID
 
+import pytest
 from cryptography.fernet import Fernet
 from django.template.loader import render_to_string
 from hypothesis import example, given, settings
@@ -50,6 +51,8 @@ from sessions_app.transcripts.chat import convert
 from sessions_app.transcripts.parsing import parse_conversations
 from tests.odd_json import KNOWN, odd_items
 from tests.sessions.timeline.items import Raw, in_part, stored
+
+pytestmark = pytest.mark.slow
 
 SEARCH = ParsedSearch.parse('"x" order -never')
 TEXT = TextToRedact.parse("order 4711")

@@ -15,7 +15,11 @@ from tests.accounts.company import BEGIN, come_in, company, company_at, somebody
 from tests.accounts.factors import code_of, with_app
 from tests.people import person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.filterwarnings("ignore::DeprecationWarning")]  # the provider's own
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # the provider's own
+]
 
 
 @pytest.fixture

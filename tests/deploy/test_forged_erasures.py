@@ -33,7 +33,7 @@ from tests.erasure.copies import started_copy
 from tests.memories.builders import approved as approved_memory
 from tests.people import person, proven
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 BELIEVING = """
 CREATE OR REPLACE FUNCTION memadmin_workers_alone() RETURNS trigger LANGUAGE plpgsql AS $$

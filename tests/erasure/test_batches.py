@@ -52,7 +52,7 @@ from tests.memories.builders import proposed
 from tests.people import person
 from tests.retention.builders import make_hold
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 State = RequestBatch.State
 

@@ -22,6 +22,8 @@ from sessions_app.timeline.shortening import ITEM_CHARACTERS, shortened
 from tests.cases import for_each
 from tests.sessions.timeline.items import output, stored, user
 
+pytestmark = pytest.mark.slow
+
 FILLER = "Where is my order? "
 ASKED: dict[str, Any] = {"function": {"name": "pay", "arguments": json.dumps({f"key {i:06}": "v" for i in range(300)})}}
 CITED = {"type": "url_citation", "url": "https://a.example/one", "title": "one"}
