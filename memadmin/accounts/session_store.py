@@ -36,7 +36,7 @@ class DigestSessions(db.SessionStore):
     """Django's store of sessions, by digests."""
 
     digest = ""
-    """Of a row whose key is not known."""
+    """Stored digest of a session whose key is not known; empty for one that has its key."""
 
     def load(self) -> dict[str, Any]:
         key = self.session_key

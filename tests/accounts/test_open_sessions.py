@@ -136,7 +136,7 @@ class TestWhatIsStored:
         assert Client(headers={"cookie": f"{settings.SESSION_COOKIE_NAME}={key}"}).get(ACCOUNT).status_code == 200
 
     def test_copied_row_opens_nothing(self, clerk: User) -> None:
-        """Whoever writes the table puts the data of another session under a digest of their own key."""
+        """Data of a session, copied to a row under the digest of another key, signs nobody in."""
         signed_in_by_password(person("compliance"))
         of_officer = Session.objects.get()
         own = signed_in_by_password(clerk)

@@ -1,4 +1,4 @@
-"""What is locked, with the password of the console's role alone: nobody unlocks it, or gets a copy with it."""
+"""Locked sessions, and the password of the console's role alone: it unlocks none, and gets no copy with them."""
 
 from __future__ import annotations
 

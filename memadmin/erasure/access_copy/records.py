@@ -56,8 +56,8 @@ class Listing:
 
 @dataclass
 class CopyContext:
-    """What is the same in all files of a copy: locked sessions that are left out, and names of staff: numbers, in the
-    order in which the people occur in it.
+    """Context of all files of a copy: ids of locked sessions that are left out, and numbers in place of the names of
+    staff, in the order in which the people occur.
     """
 
     left_out: Container[UUID | str | None] = frozenset()

@@ -95,7 +95,7 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def work_for(item: StoredItem, searched: list[int]) -> dict[str, int]:
-    """What is done for the page of an item, in numbers."""
+    """Numbers of searches, masks, blocks, values and characters for the page of an item."""
     searched.clear()
     view = ItemView.masked(item)
     event = event_of(view.item)
